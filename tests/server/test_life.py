@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from edgestead.server.folder import read_state
-from edgestead.testing.server import START_SECONDS_MAX, environment, is_running, wait_until
+from edgestead.testing.server import START_SECONDS_MAX, EdgeServer, environment, is_running, wait_until
 
 READY_KEYS = {
     "api_base",
@@ -29,15 +29,23 @@ READY_KEYS = {
 }
 
 
-def test_a_record_is_answered_by_dns_when_the_api_has_answered(edge_server):
-    zone_id = edge_server.make_zone("example.com")
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A server for all tests that leave it as it is."""
+    server = EdgeServer(tmp_path_factory.mktemp("running") / "data").start()
+    yield server
+    server.close()
 
-    edge_server.make_record(zone_id, "A", "www", "192.0.2.1")
 
-    assert edge_server.dig("www.example.com") == ["192.0.2.1"]
-    assert edge_server.dig("www.example.com", tcp=True) == ["192.0.2.1"]
-    assert edge_server.dig("other.example.com") == ["NXDOMAIN"]
-    assert edge_server.dig("www.example.net") == ["REFUSED"]
+def test_a_record_is_answered_by_dns_when_the_api_has_answered(running):
+    zone_id = running.make_zone("example.com")
+
+    running.make_record(zone_id, "A", "www", "192.0.2.1")
+
+    assert running.dig("www.example.com") == ["192.0.2.1"]
+    assert running.dig("www.example.com", tcp=True) == ["192.0.2.1"]
+    assert running.dig("other.example.com") == ["NXDOMAIN"]
+    assert running.dig("www.example.net") == ["REFUSED"]
 
 
 def test_a_proxied_record_is_answered_with_the_edge_address(new_server):
@@ -49,16 +57,16 @@ def test_a_proxied_record_is_answered_with_the_edge_address(new_server):
     assert server.dig("www.example.com") == ["203.0.113.7"]
 
 
-def test_the_ready_file_says_all_and_nothing_else(edge_server):
-    file = edge_server.ready_file
-    kept = json.loads((edge_server.data_dir / "credentials.json").read_bytes())
+def test_the_ready_file_says_all_and_nothing_else(running):
+    file = running.ready_file
+    kept = json.loads((running.data_dir / "credentials.json").read_bytes())
 
-    assert edge_server.ready.keys() == READY_KEYS
-    assert edge_server.ready["pid"] == edge_server.pid
-    assert edge_server.ready["api_base"].endswith("/client/v4")
-    assert edge_server.ready["http"].startswith("127.")
-    assert [edge_server.ready[part] for part in ("https", "dot", "doh", "objects")] == [None] * 4
-    assert edge_server.ready["api_token"] == kept["api_token"]
+    assert running.ready.keys() == READY_KEYS
+    assert running.ready["pid"] == running.pid
+    assert running.ready["api_base"].endswith("/client/v4")
+    assert running.ready["http"].startswith("127.")
+    assert [running.ready[part] for part in ("https", "dot", "doh", "objects")] == [None] * 4
+    assert running.ready["api_token"] == kept["api_token"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
@@ -176,19 +184,19 @@ def test_the_terminals_signals_are_a_request_to_end_too(edge_server, number):
     assert edge_server.wait() == 0
 
 
-def test_a_second_server_on_the_folder_names_the_first(edge_server):
-    second = launch(edge_server.data_dir)
+def test_a_second_server_on_the_folder_names_the_first(running):
+    second = launch(running.data_dir)
 
     assert second.returncode == 1
     assert second.stderr.startswith(
-        f"Error: data folder {edge_server.data_dir} is in use by process {edge_server.pid} ("
+        f"Error: data folder {running.data_dir} is in use by process {running.pid} ("
     )
     assert second.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("key", ["api", "dns"])
-def test_a_taken_port_is_one_line_that_names_its_holder(edge_server, tmp_path, key):
-    taken = edge_server.ready["api_base"].split("/")[2] if key == "api" else edge_server.ready["dns"]
+def test_a_taken_port_is_one_line_that_names_its_holder(running, tmp_path, key):
+    taken = running.ready["api_base"].split("/")[2] if key == "api" else running.ready["dns"]
 
     second = launch(tmp_path / "second", f"--{key}", taken)
 

@@ -1,6 +1,7 @@
 """What hangs is ended and lives again, though nobody writes; the operator hears of it."""
 
 import asyncio
+import contextlib
 import itertools
 import os
 import signal
@@ -80,11 +81,21 @@ def test_a_control_that_stands_still_is_ended_by_the_supervisor(server, freeze):
 
     server.wait_for_life("control", pid)
 
-    server.wait_for_log(f"control (pid {pid}) stood still for 0.5 s: killed")
+    server.wait_for_log(f"control (pid {pid}) stood still for 0.2 s: killed")
     assert 'edge_process_silences_total{process="control"} 1' in server.call("GET", "//metrics").body
 
 
-def test_a_process_of_objects_that_stands_still_is_ended_after_what_a_class_may_block(
+def test_a_control_that_stands_still_before_it_is_ready_is_ended_too(server, freeze):
+    pid = server.children()["control"]
+    os.kill(pid, signal.SIGKILL)
+    pid = server.wait_for_life("control", pid)
+    freeze(pid)
+
+    server.wait_for_life("control", pid)
+    server.wait_for_log(f"control (pid {pid}) stood still for ")
+
+
+def test_a_process_of_objects_that_stands_still_is_ended_at_once_where_no_code_of_users_runs(
     new_server, tmp_path, freeze
 ):
     (tmp_path / "held.py").write_text(HELD)
@@ -96,13 +107,35 @@ def test_a_process_of_objects_that_stands_still_is_ended_after_what_a_class_may_
 
     server.wait_for_life("objects-0", pid)
 
-    server.wait_for_log(f"objects-0 (pid {pid}) stood still for 1.5 s: killed")  # from half a second on
+    server.wait_for_log(f"objects-0 (pid {pid}) stood still for 0.6 s: killed")
+
+
+def test_a_process_that_stands_still_in_users_code_has_what_a_class_may_block(new_server, tmp_path, freeze):
+    (tmp_path / "held.py").write_text(HELD)
+    (tmp_path / "edge.toml").write_text("objects-blocked-seconds = 4\n")
+    flags = ("--config", str(tmp_path / "edge.toml"), "--objects-workers", "1")
+    server = new_server("--objects", str(tmp_path / "held.py"), *flags).start()
+    pid = server.children()["objects-0"]
+    calling = threading.Thread(target=call_in_vain, args=(server, "Held/a/block"))
+    calling.start()
+    server.wait_until((tmp_path / "blocking").exists, START_SECONDS_MAX)
+
+    freeze(pid)
+
+    server.wait_for_life("objects-0", pid)
+    server.wait_for_log(f"objects-0 (pid {pid}) stood still for 3.8 s: killed")  # from the second sign on
+    calling.join()
+
+
+def call_in_vain(server, path):
+    with contextlib.suppress(OSError):  # its process ends
+        server.call_object(path)
 
 
 def test_a_process_that_somebody_stops_goes_on_at_once(new_server, tmp_path):
     (tmp_path / "held.py").write_text(HELD)
     server = new_server("--objects", str(tmp_path / "held.py"), "--objects-workers", "1").start()
-    before = {name: pid for name, pid in server.children().items() if name != "objects-spare"}
+    before = {name: pid for name, pid in server.children().items() if "spare" not in name}
     for pid in before.values():
         os.kill(pid, signal.SIGSTOP)
 
@@ -119,6 +152,7 @@ def test_a_process_that_somebody_stops_goes_on_at_once(new_server, tmp_path):
 
 HELD = """
 import asyncio
+import time
 import pathlib
 from edgestead import StatefulObject
 
@@ -126,6 +160,9 @@ class Held(StatefulObject):
     n = 0
     async def on_start(self):
         Held.n += 1
+    async def block(self):
+        pathlib.Path(__file__).with_name("blocking").touch()
+        time.sleep(600)
     async def lives(self):
         return Held.n
     async def hold(self):
@@ -184,6 +221,107 @@ def test_silence_is_counted_from_the_last_sign_and_ends_in_two_signals(child, mo
     assert process.page(child.counters_fd).cells[slot("edge_process_silences_total")] == 1
 
 
+@pytest.mark.parametrize(
+    ("mark", "looks", "words"),
+    [(0, 5, "stood still for 0.3 s"), (7, 7, "stood still for 0.5 s"), (None, 7, "stood still for 0.5 s")],
+)
+def test_how_long_a_process_may_stand_still_depends_on_whose_code_runs(
+    child, tmp_path, monkeypatch, mark, looks, words
+):
+    """Looks of a tenth of a second. Without a stage nobody knows, so it may be users' code."""
+    stage = tmp_path / "stage"
+    monkeypatch.setattr(child, "send", lambda signal: None)
+    monkeypatch.setattr("edgestead.server.supervisor.child.work_of", lambda pid: 1_000)
+    child.still_seconds_max, child.idle_still_seconds_max = 0.5, 0.3
+    if mark is not None:
+        stage.write_bytes(mark.to_bytes(8, "little") + bytes(8))
+        hears(child, ["stage", str(stage)])
+    hears(child, ["beat"])
+
+    said = [child.end_if_silent(0.1) for _ in range(looks)]
+
+    assert said == [""] * (looks - 1) + [words]
+    assert child.stood_still
+
+
+def test_who_hangs_in_a_start_that_only_works_is_ended(child, monkeypatch):
+    """Looks of a tenth of a second. Who works has as long as its start may take."""
+    monkeypatch.setattr(child, "send", lambda signal: None)
+    work = itertools.chain(range(100), itertools.repeat(100))
+    monkeypatch.setattr("edgestead.server.supervisor.child.work_of", lambda pid: next(work))
+    child.still_seconds_max, child.works_at_its_start = 0.2, True
+    monkeypatch.setattr(child, "_get_process", lambda: None)
+    child.start()
+
+    said = [child.end_if_silent(0.1) for _ in range(121)]
+
+    assert said == [""] * 120 + ["stood still for 2 s"]
+
+
+def test_the_first_sign_ends_what_a_start_may_take(child, monkeypatch):
+    monkeypatch.setattr(child, "send", lambda signal: None)
+    monkeypatch.setattr("edgestead.server.supervisor.child.work_of", lambda pid: None)
+    monkeypatch.setattr(child, "_get_process", lambda: None)
+    child.works_at_its_start = True
+    child.start()
+    hears(child, ["beat"])
+
+    said = [child.end_if_silent(1) for _ in range(SILENCE_SECONDS)]
+
+    assert said == ["", "", f"gave no sign of life for {SILENCE_SECONDS} s"]
+
+
+@pytest.mark.parametrize("line", [b"beat x", b"beat -1", b"beat " + b"9" * 4_000, b"stage \0", b"stage FIFO"])
+def test_what_users_code_writes_to_the_pipe_holds_up_nobody(child, tmp_path, line):
+    os.mkfifo(tmp_path / "fifo")
+    child.still_seconds_max, child.idle_still_seconds_max = 0.5, 0.3
+    hears(child, ["beat"], ["_tell", line.replace(b"FIFO", bytes(tmp_path / "fifo"))])
+
+    assert not any(child.end_if_silent(0.1) for _ in range(8))
+
+
+WORKING = {
+    "it may run, or waits for a disk": lambda look: None,
+    "it runs for a moment now and then": lambda look: look // 3,
+    "it waits for its turn now and then": lambda look: None if look % 3 == 0 else 7,
+}
+
+
+@pytest.mark.parametrize("work", WORKING.values(), ids=WORKING)
+def test_a_control_that_is_slow_has_all_of_the_silence_that_is_allowed(child, monkeypatch, work):
+    """Looks of a tenth of a second."""
+    looks = itertools.count()
+    monkeypatch.setattr(child, "send", lambda signal: None)
+    monkeypatch.setattr("edgestead.server.supervisor.child.work_of", lambda pid: work(next(looks)))
+    child.still_seconds_max = 0.3
+    hears(child, ["beat"])
+
+    said = [child.end_if_silent(0.1) for _ in range(10 * SILENCE_SECONDS)]
+
+    assert said[:-1] == [""] * (len(said) - 1)
+
+
+def test_a_control_that_waits_for_a_processor_is_not_silent(child, monkeypatch):
+    """Whoever is runnable waits; it has had no turn for ten times the silence that is allowed."""
+    waited = itertools.count(step=0.1)
+    monkeypatch.setattr("edgestead.server.supervisor.child.work_of", lambda pid: None)
+    monkeypatch.setattr(process, "waits_of", lambda pid: (next(waited), False))
+    child.still_seconds_max = 0.3
+    hears(child, ["beat"])
+
+    assert not any(child.end_if_silent(0.1) for _ in range(100 * SILENCE_SECONDS))
+
+
+def test_who_works_is_not_still_though_no_code_of_users_runs(child, tmp_path, monkeypatch):
+    work, stage = itertools.count(), tmp_path / "stage"
+    stage.write_bytes(bytes(16))
+    monkeypatch.setattr("edgestead.server.supervisor.child.work_of", lambda pid: next(work))
+    child.still_seconds_max, child.idle_still_seconds_max = 0.5, 0.3
+    hears(child, ["stage", str(stage)], ["beat"])
+
+    assert not any(child.end_if_silent(0.1) for _ in range(20))
+
+
 @pytest.mark.parametrize(("keeps_others_waiting", "looks"), [(False, 48), (True, 12)])
 def test_on_a_busy_machine_who_holds_the_lock_is_ended_by_the_time_that_passes(
     child, monkeypatch, keeps_others_waiting, looks
@@ -199,6 +337,27 @@ def test_on_a_busy_machine_who_holds_the_lock_is_ended_by_the_time_that_passes(
 
     assert count == looks
     assert sent == [signal.SIGABRT]
+
+
+@pytest.mark.parametrize(
+    ("runs", "is_ended"),
+    [(itertools.repeat((5, True)), False), (((n, True) for n in itertools.count()), True)],
+    ids=["never", "a little"],
+)
+def test_who_has_no_turn_to_give_a_sign_is_not_silent(child, monkeypatch, runs, is_ended):
+    """On a machine with a load of 120 idle processes of objects were ended: nothing of theirs had run."""
+    monkeypatch.setattr(child, "send", lambda signal: None)
+    monkeypatch.setattr(process, "run_of", lambda pid, thread: next(runs))
+    child.keeps_others_waiting = True
+    hears(child, ["beat"])
+
+    assert any(child.end_if_silent(0.5) for _ in range(100)) is is_ended
+
+
+def test_whether_a_thread_has_run_and_may_run_is_known():
+    ran, may_run = process.run_of(os.getpid(), threading.get_native_id())
+    assert (ran > 0, may_run) == (True, True)
+    assert process.run_of(os.getpid(), 0) == (0, False)
 
 
 def test_whether_somebody_waits_for_a_loop_is_known_while_it_stands_still():
@@ -266,7 +425,7 @@ def test_a_tree_that_was_frozen_goes_on_with_everybody_in_it(new_server, tmp_pat
     holding.join()
     time.sleep(SILENCE_SECONDS)
 
-    assert server.children() == before
+    assert before.items() <= server.children().items()
     assert server.call_object("Held/a/lives").result == 1, "it was not reset, either"
     page = server.call("GET", "//metrics").body
     assert 'edge_feed_kills_total{process="control"} 0' in page

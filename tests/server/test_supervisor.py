@@ -10,7 +10,7 @@ from edgestead.model.counters import PAGE_BYTES
 from edgestead.server.messages import Start
 from edgestead.server.supervisor.child import Child
 from edgestead.server.supervisor.loop import Loop
-from edgestead.server.supervisor.main import Supervisor
+from edgestead.server.supervisor.main import START_LIVES_MAX, Supervisor
 from edgestead.server.supervisor.notify import Notify
 from tests.server.test_child import Clock, runs
 
@@ -39,6 +39,9 @@ class Estate:
 
     def stages(self):
         return [self.children]
+
+    def ends_with(self, child):
+        return []
 
 
 @pytest.fixture
@@ -82,6 +85,49 @@ def test_what_a_process_said_before_its_end_counts_though_the_end_is_seen_first(
     assert supervisor.estate.asked == asked
     if line.startswith("lost"):
         assert supervisor._failure == "control.db is another one"
+
+
+@pytest.mark.parametrize(
+    ("command", "lives", "starts_again"),
+    [
+        ("kill -9 $$", 1, True),
+        ("kill -9 $$", START_LIVES_MAX - 1, True),
+        ("kill -9 $$", START_LIVES_MAX, False),
+        ("kill -SEGV $$", 1, False),
+        ("exit 1", 1, False),
+        ("echo 'failed no such folder' > /proc/self/fd/$status; kill -9 $$", 1, False),
+    ],
+)
+def test_a_server_that_is_not_up_yet_starts_again_who_was_ended_by_others(
+    supervisor, monkeypatch, command, lives, starts_again
+):
+    runs(monkeypatch, command)
+    given = []
+    monkeypatch.setattr(Loop, "after", lambda loop, seconds, callback: given.append(callback.func))
+    for _ in range(lives):
+        supervisor._start(supervisor.child)
+        os.waitid(os.P_PID, supervisor.child.pid, os.WEXITED | os.WNOWAIT)
+        given.clear()
+        supervisor._ended(supervisor.child)
+
+    assert (given == [supervisor._start]) == starts_again
+    assert bool(supervisor._failure) != starts_again
+
+
+def test_a_spare_process_begins_as_late_as_it_may_and_again_at_once(supervisor, monkeypatch):
+    supervisor.child.first_life_after_seconds = 30
+    supervisor.estate.spares = [supervisor.child]
+    later, started = [], []
+    monkeypatch.setattr(Loop, "after", lambda loop, seconds, callback: later.append(seconds))
+    monkeypatch.setattr(supervisor, "_start", started.append)
+
+    supervisor._start_first_spares()
+    supervisor._start_spares()  # another process is ready meanwhile
+    assert (later, started) == ([30], [])
+
+    supervisor.child.lives = 1
+    supervisor._start_spares()
+    assert started == [supervisor.child]
 
 
 def test_a_start_that_goes_on_is_waited_for_and_one_that_stands_still_is_not(supervisor, monkeypatch):

@@ -8,20 +8,23 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from types import TracebackType
+from typing import Literal
 
 from edgestead.config import Config
 from edgestead.dns import rates
+from edgestead.dns.cookies import PURPOSE as COOKIES
 from edgestead.dns.settings import DnsSettings, new_secret
 from edgestead.model import tsig
 from edgestead.model.counters import PAGE_BYTES
 from edgestead.server import credentials, runtime, seal
 from edgestead.server.edge import estate
+from edgestead.server.edge.challenge_key_memory import FedKeys, KeyWriter
 from edgestead.server.errors import StartError
-from edgestead.server.folder import RESTORING, DataFolder, lost_words
+from edgestead.server.folder import MOVED, RESTORING, DataFolder, lost_words, moved_words
 from edgestead.server.messages import (
     DNS_GROUP,
     EDGE_GROUP,
@@ -33,8 +36,10 @@ from edgestead.server.messages import (
     EdgeStart,
     LogStart,
     ObjectsStart,
+    WaitingControlStart,
     WaitingStart,
 )
+from edgestead.server.nodes import identity
 from edgestead.server.objects import apart
 from edgestead.server.objects import estate as objects_estate
 from edgestead.server.space import Space
@@ -44,8 +49,13 @@ from edgestead.server.supervisor.control_life import ControlLife
 from edgestead.server.supervisor.listeners import Listeners, bound_address, objects_sockets
 from edgestead.server.supervisor.log_estate import LogPipe
 
+SPARE_CONTROL_AFTER_SECONDS = 5.0
+"""Of a server of one machine, once it is up: one that lives for a moment does not pay 0.9 s of a core."""
 STILL_PARTS = 20  # of silence-seconds a process may do nothing at all: 0.5 s by default
 STILL_SECONDS_MIN = 0.5  # a call of the system that neither computes nor waits for a disk takes less
+CONTROL_STILL_PART = 0.4
+"""Of that, for control of a server of one machine: its loop makes no such call, and nobody writes or revokes
+meanwhile. In a cluster another process would lead then, for which it waits a little longer."""
 
 
 class Estate:
@@ -74,33 +84,24 @@ class Estate:
         Space(config.data_dir, config.disk_reserve_mib << 20).look()
         if (self._folder.path / RESTORING).exists():
             raise StartError(f"{self._folder.path}: a restore was cut short; run `edgecli restore` again")
+        if (self._folder.path / MOVED).exists():
+            raise StartError(moved_words(self._folder.path))
         self._warm_fd = self._folder.open_warm()
         undo.callback(os.close, self._warm_fd)
         self._runtime_dir = self._folder.make_runtime_dir()
         undo.callback(runtime.remove, self._runtime_dir)
         workers = config.dns_workers or len(os.sched_getaffinity(0))
         objects_workers = objects_estate.workers(config)
-        self._listeners = Listeners(
-            config.api,
-            config.dns,
-            workers,
-            self._runtime_dir,
-            config.objects_http if objects_workers else None,
-            objects_estate.places(config),
-            http=config.http,
-            https=config.https,
-            dot=config.dot,
-            doh=config.doh,
-            handed=inherited.adopt(os.environ),
-        )
+        self._listeners = self._listen(workers, objects_workers)
         undo.callback(self._listeners.close)
-        credentials.load_or_make(config.data_dir)
+        self._settle_credentials()
         self.remove_ready_file()  # of a server that was killed: it would tell of us too early
         self._dns_settings = DnsSettings(
-            cookie_secret=new_secret(),
+            cookie_secret=self._derived(COOKIES) or new_secret(),
             identity=config.dns_identity.encode(),
             version=config.dns_version.encode(),
         )
+        self._secrets_fd = self._secrets_memory(undo)
         self._rates_fd = os.memfd_create("edgestead-dns-rates", os.MFD_CLOEXEC)
         undo.callback(os.close, self._rates_fd)
         os.ftruncate(self._rates_fd, rates.memory_octets(workers))
@@ -116,8 +117,10 @@ class Estate:
         undo.callback(os.close, self._words_fd)
         os.ftruncate(self._words_fd, last_words.PAGE_BYTES)
         self.words = last_words.LastWords(self._words_fd)
-        self._control = self._child("control", "control.main", self._control_start)
-        self._control.still_seconds_max = self._still_seconds
+        self.spares: list[Child] = []
+        self._control = self._make_source()
+        self._control.still_seconds_max = self._still_seconds * (1 if self._is_node else CONTROL_STILL_PART)
+        self._control.works_at_its_start = not self._is_node
         self._control.life = ControlLife(self._life_fd, writes=True)
         self._consumers = [
             self._child(f"dns-{worker}", "dns.udp", partial(self._dns_start, opened.fileno(), worker))
@@ -125,26 +128,105 @@ class Estate:
         ]
         tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), -1)
         self._consumers.append(self._child("dns-tcp", "dns.tcp", tcp_start))
-        self.spare: Child | None = None
-        if objects_workers and config.objects_spare:
-            self.spare = self._objects_child("objects-spare")
+        shared = range(objects_workers - bool(config.objects_apart))
+        spares = [self._objects_child(name) for name in objects_estate.spares(config, len(shared))]
+        self.spares += spares
         self._objects = [
-            self._objects_child(f"objects-{worker}", partial(self._objects_start, worker), self.spare)
-            for worker in range(objects_workers - bool(config.objects_apart))
+            self._objects_child(f"objects-{worker}", partial(self._objects_start, worker), spares)
+            for worker in shared
         ]
         self._apart: list[Child] = []
         self.needs_apart = False
-        if objects_workers:  # it takes no spare process, so that there is one when others need it
+        # It takes no spare process, so that there is one when others need it.
+        if config.objects_apart or objects_estate.may_go_apart(config):
             self._begin_apart(len(self._objects))
-        self._edge_shared = estate.Shared(self._folder, config, estate.workers(config), undo)
+        edges, keys = estate.workers(config), self._challenge_keys(undo)
+        self._edge_shared = estate.Shared(self._folder, config, edges, keys, undo)
         self._edges = [
             self._child(f"edge-{worker}", "edge.main", partial(self._edge_start, worker))
             for worker in range(self._edge_shared.workers)
         ]
-        wanted = [self._alerts_start] if config.alert else []
-        self._alerts = [self._child("alerts", "alerts.main", make_start) for make_start in wanted]
+        self._alerts = self._make_alerts()
         for fd in self._pages.values():
             undo.callback(os.close, fd)
+
+    # What is otherwise on a node without control.
+
+    def _listen(self, workers: int, objects_workers: int) -> Listeners:
+        config = self._config
+        return Listeners(
+            config.api,
+            config.dns,
+            workers,
+            self._runtime_dir,
+            config.objects_http if objects_workers else None,
+            objects_estate.places(config),
+            http=config.http,
+            https=config.https,
+            dot=config.dot,
+            doh=config.doh,
+            cluster=config.cluster_listen,
+            handed=inherited.adopt(os.environ),
+        )
+
+    def _settle_credentials(self) -> None:
+        credentials.load_or_make(self._config.data_dir)
+
+    def _make_source(self) -> Child:
+        """The process that the others follow. One waits to take its place: while there is none nobody writes,
+        and in a cluster not before the office of one that died is free.
+        """
+        module, waiting = "control.waiting", self._waiting_control_start
+        spares: list[Child] = []
+        if self._config.control_spare:
+            spares = [self._child("control-spare", module, waiting)]
+            spares[0].first_life_after_seconds = 0.0 if self._is_node else SPARE_CONTROL_AFTER_SECONDS
+            self.spares += spares
+        return self._child("control", module, waiting, make_place=self._control_start, spares=spares)
+
+    def _make_alerts(self) -> list[Child]:
+        wanted = [self._alerts_start] if self._config.alert else []
+        return [self._child("alerts", "alerts.main", make_start) for make_start in wanted]
+
+    def _feed_path(self, group: str) -> str:
+        return str(self._runtime_dir / "feed.sock")
+
+    def _derived(self, purpose: bytes) -> bytes:
+        """A secret that comes from the folder's, b"" where there is none."""
+        return seal.derived_or_none(self._config.data_dir, purpose)
+
+    def _challenge_keys(self, undo: ExitStack) -> KeyWriter | FedKeys:
+        in_cluster = self._config.cluster_database is not None
+        return KeyWriter(self._folder.path, time.time, undo, is_shared=in_cluster)
+
+    def _secrets_memory(self, undo: ExitStack) -> int:
+        """Where secrets of DNS come from another machine; -1 where they do not."""
+        return -1
+
+    def ends_with(self, child: Child) -> list[Child]:
+        """Who may not answer any more because this process has ended: nobody knows how long the node's lease
+        is.
+        """
+        stops = self._is_node and self._config.cluster_stale == "stop"
+        return [*self._consumers, *self._edges] if stops and child is self._control else []
+
+    @property
+    def _is_node(self) -> bool:
+        """Whether others lead, or may."""
+        return self._config.cluster_database is not None
+
+    def _serving(self) -> tuple[Consumer, ...]:
+        """Whoever is alive may be serving: also a child whose "ready" has not been read yet."""
+        return tuple(
+            Consumer(pid=c.pid, pidfd=c.pidfd, group=group)
+            for group, children in (
+                (DNS_GROUP, self._consumers),
+                (EDGE_GROUP, self._edges),
+                (OBJECTS_GROUP, [*self._objects, *self._apart]),
+            )
+            for c in children
+            if c.is_alive
+        )
 
     def _child(
         self,
@@ -154,7 +236,7 @@ class Estate:
         environment: Mapping[str, str] | None = None,
         silence_seconds_max: float | None = None,
         make_place: MakeStart | None = None,
-        spare: Child | None = None,
+        spares: Sequence[Child] = (),
     ) -> Child:
         counters_fd = os.memfd_create(f"edgestead-counters-{name}", os.MFD_CLOEXEC)
         os.ftruncate(counters_fd, PAGE_BYTES)
@@ -169,7 +251,7 @@ class Estate:
             environment,
             held_fd=self._folder.runtime_fd,
             make_place=make_place,
-            spare=spare,
+            spares=spares,
         )
 
     def _begin_apart(self, worker: int) -> None:
@@ -177,13 +259,13 @@ class Estate:
         start = partial(self._objects_start, worker)
         nice = self._config.objects_apart_nice
         self._apart.append(self._objects_child(f"objects-{worker}", start, nice=nice))
-        root = self._config.data_dir / objects_estate.FOLDER
+        root = objects_estate.folder(self._config)
         self.needs_apart = bool(self._config.objects_apart) or apart.is_used(root)
 
     def _objects_child(
-        self, name: str, make_place: MakeStart | None = None, spare: Child | None = None, nice: int = 0
+        self, name: str, make_place: MakeStart | None = None, spares: Sequence[Child] = (), nice: int = 0
     ) -> Child:
-        """One that runs objects; without a place the spare one."""
+        """One that runs objects; without a place a spare one."""
         child = self._child(
             name,
             "objects.main",
@@ -191,9 +273,10 @@ class Estate:
             objects_estate.environment(os.environ),
             objects_estate.blocked_seconds(self._config),
             make_place,
-            spare,
+            spares,
         )
         child.still_seconds_max = objects_estate.still_seconds(self._config)
+        child.idle_still_seconds_max = objects_estate.idle_still_seconds(self._config)
         child.keeps_others_waiting = True  # whoever holds the interpreter's lock there runs users' code
         return child
 
@@ -215,8 +298,8 @@ class Estate:
 
     @property
     def every_child(self) -> list[Child]:
-        """The spare one, too."""
-        return self.children if self.spare is None else [*self.children, self.spare]
+        """The spare ones, too."""
+        return [*self.children, *self.spares]
 
     def renew_keys(self) -> float:
         """Make the keys that are due. Returns in how many seconds to ask again."""
@@ -232,9 +315,8 @@ class Estate:
         Objects go first, because they ask control for key-value data, with the alerts, for which a control
         that ends is no news; the log goes last.
         """
-        spare = [] if self.spare is None else [self.spare]
         return [
-            [*self._objects, *self._apart, *spare, *self._alerts],
+            [*self._objects, *self._apart, *self.spares, *self._alerts],
             [self._control],
             [*self._edges, *self._consumers],
             self._logs,
@@ -253,6 +335,10 @@ class Estate:
         """The same with what `credentials.json` says now."""
         kept = credentials.load_or_make(self._config.data_dir)
         now_ready = ready.ready_of(self._state, kept)
+        self._put_ready_file(now_ready)
+        return now_ready
+
+    def _put_ready_file(self, now_ready: ready.Ready) -> None:
         if self._config.ready_file:
             try:
                 ready.write(self._config.ready_file, now_ready)
@@ -260,7 +346,6 @@ class Estate:
                 raise StartError(
                     f"--ready-file {self._config.ready_file} cannot be written: {error.strerror}"
                 ) from None
-        return now_ready
 
     def remove_ready_file(self) -> None:
         if self._config.ready_file:
@@ -283,19 +368,14 @@ class Estate:
         )
         return start, [pipe_fd]
 
+    def _waiting_control_start(
+        self, child: Child, status_fd: int
+    ) -> tuple[WaitingControlStart, Iterable[int]]:
+        return child.message(WaitingControlStart, status_fd, self._config, in_cluster=self._is_node), []
+
     def _control_start(self, child: Child, status_fd: int) -> tuple[ControlStart, Iterable[int]]:
         config, listeners = self._config, self._listeners
-        # Whoever is alive may be serving: also a child whose "ready" has not been read yet.
-        serving = tuple(
-            Consumer(pid=c.pid, pidfd=c.pidfd, group=group)
-            for group, children in (
-                (DNS_GROUP, self._consumers),
-                (EDGE_GROUP, self._edges),
-                (OBJECTS_GROUP, [*self._objects, *self._apart]),
-            )
-            for c in children
-            if c.is_alive
-        )
+        serving = self._serving()
         start = child.message(
             ControlStart,
             status_fd,
@@ -323,11 +403,25 @@ class Estate:
             objects_address=tuple(bound_address(listeners.objects)) if listeners.objects else None,
             objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
             certificates_fd=self._edge_shared.certificates_fd,
+            challenge_keys_fd=self._edge_shared.challenge_keys.fd,
+            cookie_secret=self._dns_settings.cookie_secret,
+            cluster_fd=-1 if listeners.cluster is None else listeners.cluster.fileno(),
+            cluster_advertise=self._advertised(),
+            objects_calls=self._objects_paths("calls"),
+            objects_requests=self._objects_paths("requests"),
         )
         sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd, start.updates_fd]
+        sockets += [start.cluster_fd] * (start.cluster_fd >= 0)
         pidfds = [consumer.pidfd for consumer in serving]
         held = [start.lock_fd, start.control_life_fd, start.last_words_fd, start.certificates_fd]
+        held.append(start.challenge_keys_fd)
         return start, [*held, *sockets, *self._pages.values(), *pidfds]
+
+    def _advertised(self) -> str | None:
+        """Where other nodes of a cluster reach this one."""
+        if self._listeners.cluster is None or self._config.cluster_advertise is not None:
+            return None if self._config.cluster_advertise is None else str(self._config.cluster_advertise)
+        return str(bound_address(self._listeners.cluster))
 
     def _waiting_start(self, nice: int, child: Child, status_fd: int) -> tuple[WaitingStart, Iterable[int]]:
         start = child.message(
@@ -337,6 +431,7 @@ class Estate:
             nice=nice,
             sources=self._config.objects,
             bindings=tuple(name for name, _ in self._config.objects_bindings),
+            in_cluster=self._is_node,
         )
         return start, []
 
@@ -356,12 +451,12 @@ class Estate:
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners
         assert listeners.objects is not None
-        runtime_dir, places = self._runtime_dir, objects_estate.places(self._config)
+        runtime_dir = self._runtime_dir
         start = child.message(
             ObjectsStart,
             status_fd,
             self._config,
-            folder=str(self._config.data_dir / objects_estate.FOLDER),
+            folder=str(objects_estate.folder(self._config)),
             lock_fd=self._folder.lock_fd,
             control_life_fd=self._life_fd,
             socket_fd=listeners.objects.fileno(),
@@ -370,22 +465,28 @@ class Estate:
             feed_path=str(self._runtime_dir / "feed.sock"),
             worker=worker,
             workers=objects_estate.workers(self._config),
-            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", places))),
-            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", places))),
+            calls=self._objects_paths("calls"),
+            requests=self._objects_paths("requests"),
             memory_bytes_max=objects_estate.memory_bytes_max(self._config),
             kv_path=str(runtime_dir / "kv.sock"),
             bindings=dict(self._config.objects_bindings),
             alarms=not self._config.no_alarms,
             ended_itself=child.ended_itself,
+            cluster_advertise=self._advertised(),
+            identity_dir=str(self._config.data_dir / identity.FOLDER),
         )
         sockets = [start.socket_fd, start.calls_fd, start.requests_fd]
         return start, [start.lock_fd, start.control_life_fd, *sockets]
+
+    def _objects_paths(self, kind: Literal["calls", "requests"]) -> tuple[str, ...]:
+        """The Unix sockets of the objects processes, by worker; none without any."""
+        return tuple(map(str, objects_sockets(self._runtime_dir, kind, objects_estate.places(self._config))))
 
     def _edge_start(self, worker: int, child: Child, status_fd: int) -> tuple[EdgeStart, Iterable[int]]:
         start = estate.start_of(
             self._config,
             self._listeners,
-            self._runtime_dir,
+            self._feed_path(EDGE_GROUP),
             child,
             status_fd,
             worker=worker,
@@ -421,7 +522,7 @@ class Estate:
             self._config,
             socket_fd=socket_fd,
             sibling_fds=siblings,
-            feed_path=str(self._runtime_dir / "feed.sock"),
+            feed_path=self._feed_path(DNS_GROUP),
             warm_fd=self._warm_fd,
             run=self._run,
             control_life_fd=self._life_fd,
@@ -433,11 +534,13 @@ class Estate:
             workers=len(self._listeners.dns_udp),
             nameservers=self._config.nameserver,
             updates_path=str(self._runtime_dir / "updates.sock"),
-            tsig_secret=seal.derived_or_none(self._config.data_dir, tsig.PURPOSE),
+            tsig_secret=self._derived(tsig.PURPOSE),
+            secrets_fd=self._secrets_fd,
             dot_fd=dot_fd,
             doh_fd=doh_fd,
             certificates_fd=certificates_fd,
         )
-        listening = [fd for fd in (socket_fd, dot_fd, doh_fd, certificates_fd) if fd >= 0]
+        opened = (socket_fd, dot_fd, doh_fd, certificates_fd, self._secrets_fd)
+        listening = [fd for fd in opened if fd >= 0]
         shared = [self._rates_fd, self._warm_fd, self._life_fd, self._witness_fd]
         return start, [*listening, ask.fileno(), *siblings, *shared]

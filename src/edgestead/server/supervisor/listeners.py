@@ -33,7 +33,7 @@ class Listeners:
 
     def __init__(
         self,
-        api: Address,
+        api: Address | None,
         dns: Address,
         dns_workers: int,
         runtime_dir: Path,
@@ -44,12 +44,14 @@ class Listeners:
         https: Address | None = None,
         dot: Address | None = None,
         doh: Address | None = None,
+        cluster: Address | None = None,
+        feeds: Iterable[str] = (),
         handed: Iterable[socket.socket] = (),
     ) -> None:
         self._open: list[socket.socket] = []
         self._handed = list(handed)
         try:
-            self.api = self._keep(self._tcp("api", api))
+            self._api = self._keep(self._tcp("api", api)) if api else None
             self.dns_tcp, first_udp = self._dns_pair(dns)
             first_udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             self.dns_udp = [
@@ -57,6 +59,7 @@ class Listeners:
                 *(self._keep(_udp_sibling(first_udp, dns)) for _ in range(1, dns_workers)),
             ]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
+            self.feeds = {group: self._keep(_listen_unix(feed_socket(runtime_dir, group))) for group in feeds}
             self.kv = self._keep(_listen_unix(runtime_dir / "kv.sock"))
             self.updates = self._keep(_listen_unix(runtime_dir / "updates.sock"))
             self.dns_asks = [
@@ -68,6 +71,7 @@ class Listeners:
             self.https = self._keep(self._tcp("https", https)) if https else None
             self.dot = self._keep(self._tcp("dot", dot)) if dot else None
             self.doh = self._keep(self._tcp("doh", doh)) if doh else None
+            self.cluster = self._keep(self._tcp("cluster.listen", cluster)) if cluster else None
             self.objects = self._keep(self._tcp("objects-http", objects)) if objects else None
             self.objects_calls, self.objects_requests = (
                 [
@@ -101,15 +105,22 @@ class Listeners:
         return tcp, udp
 
     @property
+    def api(self) -> socket.socket:
+        """Not of a node without control."""
+        assert self._api is not None
+        return self._api
+
+    @property
     def addresses(self) -> list[tuple[str, int]]:
         """Where anybody can reach this server over TCP."""
-        bound = [self.api, self.dns_tcp, self.http, self.https, self.dot, self.doh, self.objects]
+        own = [self.dot, self.doh, self.objects, self.cluster]
+        bound = [self._api, self.dns_tcp, self.http, self.https, *own]
         return [one.getsockname()[:2] for one in bound if one is not None]
 
     @property
     def api_is_local(self) -> bool:
         """Whether only programs of this machine reach the API."""
-        return is_local(self.api.getsockname()[0])
+        return self._api is not None and is_local(self._api.getsockname()[0])
 
     def _keep(self, opened: socket.socket) -> socket.socket:
         self._open.append(opened)
@@ -123,6 +134,11 @@ class Listeners:
 def dns_ask_sockets(runtime_dir: Path, workers: int) -> list[Path]:
     """Where the DNS processes take an operator's questions: UDP workers in order, then TCP."""
     return [*(runtime_dir / f"dns-{worker}.sock" for worker in range(workers)), runtime_dir / "dns-tcp.sock"]
+
+
+def feed_socket(runtime_dir: Path, group: str) -> Path:
+    """Where a relay's processes of one group follow."""
+    return runtime_dir / f"feed-{group}.sock"
 
 
 def objects_sockets(runtime_dir: Path, kind: Literal["calls", "requests"], workers: int) -> list[Path]:

@@ -22,15 +22,21 @@ from edgestead.server.errors import StartError
 from edgestead.server.supervisor.child import Child
 from edgestead.server.supervisor.estate import Estate
 from edgestead.server.supervisor.loop import Loop
+from edgestead.server.supervisor.node_estate import NodeEstate
 from edgestead.server.supervisor.notify import Notify
 from edgestead.server.supervisor.ready import Ready
 
 SLOW_SECONDS = 5  # of one life without being ready, until the operator hears what it does
 START_SECONDS_MAX = 120
 """Of one life, until it is ready or says that it does something else: a large database is migrated in it."""
+START_LIVES_MAX = 5  # of one child, each ended by others, until a server that is not up gives up
 
-BURY_SECONDS = 0.1  # between two looks at a process that a debugger still holds after its end
+BURY_SECONDS = 0.02  # between two looks at a process that a debugger still holds after its end
+SAY_SECONDS, SAY_LOOKS = 0.05, 10
+"""For one that stood still and is ended, to say where (`faulthandler`): it takes some ms of a turn on a
+processor, and who still has not run at the next look never will."""
 LOOKS = 4  # for silence, in the shortest time that anybody may be silent
+LOOKS_STILL = 3  # for stillness, in the shortest time that anybody may stand still
 
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _log = logging.getLogger("edgestead.server")
@@ -45,7 +51,7 @@ def supervise(config: Config, announce: Callable[[Ready], None]) -> int:
         config = replace(config, log_form=log.form_of(sys.stderr, config.log_file))
     log.configure("supervisor", config.log_level, config.log_form or "json")
     _raise_descriptor_limit()
-    estate, notify = Estate(config), Notify(os.environ)
+    estate, notify = estate_of(config), Notify(os.environ)
     supervisor = Supervisor(
         estate,
         drain_seconds=config.drain_seconds,
@@ -54,6 +60,13 @@ def supervise(config: Config, announce: Callable[[Ready], None]) -> int:
     )
     with estate:
         return supervisor.run()
+
+
+def estate_of(config: Config) -> Estate:
+    """Of a node that has no control: the cluster's database is for those that do."""
+    if config.cluster is not None and config.cluster_database is None:
+        return NodeEstate(config)
+    return Estate(config)
 
 
 class Supervisor:
@@ -101,25 +114,29 @@ class Supervisor:
         if lost := self._estate.lost:
             self._lose(lost)
             return
-        if child.spare is not None and child.spare.is_alive:
-            self._forget(child.spare)  # its process becomes this child's
+        if (spare := child.spare) is not None:
+            self._forget(spare)  # its process becomes this child's
         try:
             child.start()
         except (OSError, StartError) as error:  # no room for a process; credentials.json damaged meanwhile
             if self._is_up:
                 _log.error("%s was not started: %s", child.name, error)
-            self._has_failed(child, str(error))
+            self._has_failed(child, str(error), may_start_again=self._is_up)
             return
         self._loop.watch(child.pidfd, partial(self._ended, child))
         self._loop.watch(child.status_fd, partial(self._spoke, child))
         self._loop.after(SLOW_SECONDS, partial(self._say_unless_ready, child, child.lives))
         self._give_time_to_start(child, child.lives)
 
-    def _start_spare(self) -> None:
-        """When there is none: at the end of the start, and when the one that was taken answers."""
-        spare = self._estate.spare
-        if spare is not None and not spare.is_alive:
-            self._start(spare)
+    def _start_spares(self) -> None:
+        """Those that are not there: at the end of the start, and when one that was taken answers."""
+        for spare in self._estate.spares:
+            if not spare.is_alive and (spare.lives or not spare.first_life_after_seconds):
+                self._start(spare)
+
+    def _start_first_spares(self) -> None:
+        for spare in self._estate.spares:
+            self._loop.after(spare.first_life_after_seconds, partial(self._start, spare))
 
     def _start_apart(self) -> None:
         """A class went apart: its process runs from now on."""
@@ -140,15 +157,25 @@ class Supervisor:
         """Each look counts as the usual time between two at most: nobody is blamed while this process stood
         still.
         """
-        seconds = min(
-            process.CONTROL_BEAT_SECONDS, *(c.silence_seconds_max / LOOKS for c in self._estate.children)
-        )
+        seconds = min(process.CONTROL_BEAT_SECONDS, *map(_look_seconds, self._estate.children))
         self._loop.after(seconds, self._look_for_silence)
         now = time.monotonic()
         elapsed, self._looked_at = now - (self._looked_at or now - seconds), now
+        if self._is_ending:
+            return
         for child in self._estate.children:
-            if not self._is_ending and (words := child.end_if_silent(seconds, elapsed)):
+            if child.is_alive and (words := child.end_if_silent(seconds, elapsed)):
                 _log.error("%s (pid %d) %s: killed", child.name, child.pid, words)
+                if child.stood_still:
+                    self._loop.after(SAY_SECONDS, partial(self._kill_still, child, child.lives))
+
+    def _kill_still(self, child: Child, life: int, looks: int = 1) -> None:
+        if child.lives != life or not child.is_alive:
+            return
+        if looks < SAY_LOOKS and not child.goes_on_standing(SAY_SECONDS):
+            self._loop.after(SAY_SECONDS, partial(self._kill_still, child, life, looks + 1))
+        else:
+            child.send(signal.SIGKILL)
 
     def _continue_stopped(self) -> None:
         """A parent hears at once of a child that was stopped: nothing of ours stops one, so it is to go on.
@@ -201,7 +228,7 @@ class Supervisor:
         if process.READY in lines and not self._is_up and all(c.is_ready for c in self._estate.children):
             self._come_up()
         if process.READY in lines and self._is_up:
-            self._start_spare()
+            self._start_spares()
         return True
 
     def _lose(self, words: str) -> None:
@@ -217,8 +244,9 @@ class Supervisor:
             self._end()
             return
         self._is_up = True
+        self._start_first_spares()
         self._announce(ready)
-        self._addresses = f"API {ready.api_base}, DNS {ready.dns}"
+        self._addresses = f"API {ready.api_base or 'none'}, DNS {ready.dns}"
         self._notify.ready(self._addresses)
 
     def _status_changed(self, health: str) -> None:
@@ -244,28 +272,39 @@ class Supervisor:
         self._forget(child)
         lines = child.read_status()
         words = child.bury()
+        may_start_again = self._is_up or self._was_ended_by_others(child)
         if self._is_ending:
             self._go_on_ending()
             return
         if not self._hear(child, lines):  # the loop may see the end of a process before the last lines of it
             return
-        if self._is_up:  # else it is the one line that the start fails with
+        if may_start_again:  # else it is the one line that the start fails with
             _log.warning("%s (pid %d) %s", child.name, pid, words)
         self._estate.words.note(child.name, words)
-        self._has_failed(child, words)
+        for other in self._estate.ends_with(child):
+            other.send(signal.SIGKILL)
+        self._has_failed(child, words, may_start_again=may_start_again)
+
+    @staticmethod
+    def _was_ended_by_others(child: Child) -> bool:
+        """A process that has nothing to do with why: control ends who is too slow for a write, also on a
+        machine so busy that another one is not ready yet; the supervisor, who stands still.
+        """
+        is_by_others = child.stood_still or not child.ended_itself
+        return is_by_others and not child.reason and child.lives < START_LIVES_MAX
 
     def _look_at_grave(self, child: Child, life: int) -> None:
         """Whether a debugger has let go of a process that ended."""
         if child.lives == life:
             self._loop.watch(child.pidfd, partial(self._ended, child))
 
-    def _has_failed(self, child: Child, words: str) -> None:
-        """A life is over that nobody ended. Until the server is up that ends it; later a new life begins."""
-        if not self._is_up:
+    def _has_failed(self, child: Child, words: str, *, may_start_again: bool) -> None:
+        """A life is over before its time."""
+        if not may_start_again:
             self._failure = self._failure or f"{child.name} could not start: {words}"
             self._end()
             return
-        if child.spare is not None and child.spare.is_alive:
+        if child.spare is not None:
             _log.warning("%s goes on in the spare process", child.name)
             self._start(child)
             return
@@ -293,12 +332,8 @@ class Supervisor:
         if child.steps > steps:
             self._give_time_to_start(child, life)
             return
-        _log.error(
-            "%s (pid %d) was not ready, and said nothing new, for %d s",
-            child.name,
-            child.pid,
-            START_SECONDS_MAX,
-        )
+        child.reason = f"was not ready, and said nothing new, for {START_SECONDS_MAX} s"
+        _log.error("%s (pid %d) %s", child.name, child.pid, child.reason)
         child.send(signal.SIGKILL)
 
     def _end_asked(self) -> None:
@@ -338,6 +373,12 @@ class Supervisor:
         if child.is_alive:
             _log.error("%s (pid %d) did not end in %g s", child.name, child.pid, self._drain_seconds)
             child.send(signal.SIGKILL)
+
+
+def _look_seconds(child: Child) -> float:
+    """Between two looks for silence that are as often as this child's limits need."""
+    still_seconds = min(child.still_seconds_max, child.idle_still_seconds_max)
+    return min(child.silence_seconds_max / LOOKS, still_seconds / LOOKS_STILL)
 
 
 def _raise_descriptor_limit() -> None:

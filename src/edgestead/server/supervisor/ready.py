@@ -70,6 +70,11 @@ def ready_of(state: State, credentials: Credentials) -> Ready:
     )
 
 
+def node_ready_of(state: State) -> Ready:
+    """Of a node without control: there is nothing to be let in to."""
+    return ready_of(state, Credentials(account_id="", email="", api_key="", api_token=""))
+
+
 def write(path: Path, ready: Ready) -> None:
     """Put the ready-file in place. Raises OSError."""
     files.replace_private(path, msgspec.json.format(msgspec.json.encode(ready)) + b"\n")

@@ -6,6 +6,7 @@ Not   storing hashes: control does, now or at its next start.
 
 from pathlib import Path
 
+from edgestead.config import CLUSTER_FILE
 from edgestead.server import credentials
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, read_state
@@ -27,9 +28,14 @@ def renew(data_dir: Path, command: str) -> None:
 
 
 def renew_file(data_dir: Path, command: str) -> None:
-    """Renew the file of a folder that no server uses. Raises StartError when one does."""
+    """Renew the file of a folder that no server uses. Raises StartError when one does, and for a node's."""
     if not (data_dir / credentials.FILE_NAME).exists():
         raise StartError(f"data folder {data_dir} has no credentials yet: start the server once")
+    if (data_dir / CLUSTER_FILE).exists():
+        raise StartError(
+            f"{data_dir} is a node of a cluster, whose database says who is let in, and it does not run:"
+            " start it first, or renew them at another node"
+        )
     folder = DataFolder(data_dir)
     try:
         kept = credentials.load_or_make(data_dir)
