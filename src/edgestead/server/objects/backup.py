@@ -97,8 +97,9 @@ def _copy_used(data_dir: Path, state: State, target: Path) -> None:
     folders = layout.folders(source)
     target.mkdir(mode=0o700)
     copy_file(source / "layout.json", target / "layout.json")
-    if (source / apart.FILE).exists():
-        copy_file(source / apart.FILE, target / apart.FILE)
+    for name in apart.FILES:
+        if (source / name).exists():
+            copy_file(source / name, target / name)
     with ExitStack() as undo:
         for folder in folders:
             undo.enter_context(_kept(keep_path(folder)))

@@ -21,7 +21,7 @@ from pathlib import Path
 import apsw
 
 from edgestead.objects.operate import copies
-from edgestead.objects.runtime import recovery
+from edgestead.objects.runtime.asking import ask
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.copies import copy_file
 from edgestead.sqlite.objectlog.format import BLOCK_BYTES
@@ -33,9 +33,9 @@ from edgestead.store.objectlog import ObjectRef, own_path
 async def copy_log(node: Node, log: LocalObjectLog, target: str) -> None:
     """Copy it into a new folder. Raises LogError, ObjectError, OSError, apsw.Error."""
     os.makedirs(f"{target}/log", mode=0o700)
-    await recovery.ask(partial(log.copy_books, target))
+    await ask(partial(log.copy_books, target))
     await asyncio.to_thread(_copy_segments, log.folder, target, log.durable_ends())
-    refs = [entry.ref for entry in log.catalogue()]
+    refs = [entry.ref for entry in log.entries()]
     for ref, path in await asyncio.to_thread(_own_databases, log.folder, target, refs):
         await node.visit(ref, partial(copies.copy, path=path))
         await asyncio.to_thread(copies.finish, path)
