@@ -8,8 +8,11 @@ Not   examining contents (`server.verifying`); a schedule; where backups are kep
     BACKUP/kv.db, kv-blobs/  the key-value store
     BACKUP/objects/          stateful objects, if there are any
     BACKUP/events/           what the edge decided
+    BACKUP/cluster/          machines without control: their list, and what is sealed with cluster.key
     BACKUP/credentials.json, challenge-keys.json
                              the first user's key and token; what clearances of visitors are signed with
+    BACKUP/seal.key, cluster/cluster.key
+                             where they are asked for
 
 Each store is as it was at one moment, control's first: what is there of a namespace that was made between two
 moments is swept after a restore. What DNS keeps for a quick start and the compiled managed rules are not in
@@ -41,10 +44,13 @@ from edgestead.usecases import restored
 MANIFEST = "manifest.json"
 CONTROL, KV = "control.db", "kv.db"
 SECRETS = (credentials.FILE_NAME, challenge_keys.FILE_NAME)
+CLUSTER = "cluster"
+NODES, VAULT = f"{CLUSTER}/nodes.json", f"{CLUSTER}/vault"
+KEYS = ("seal.key", f"{CLUSTER}/cluster.key")  # what is sealed in a backup opens with these
 FORMAT = 1
 _CONTENTS = (
     *(CONTROL, f"{CONTROL}-wal", f"{CONTROL}-shm", KV, f"{KV}-wal", f"{KV}-shm", "kv-blobs"),
-    *("objects", *SECRETS, EVENTS, "dns"),
+    *("objects", *SECRETS, EVENTS, "dns", NODES, VAULT),
     *(f"{CONTROL}{witness.SUFFIX}", f"{KV}{witness.SUFFIX}"),
 )
 _CHUNK_BYTES = 1 << 20
@@ -77,7 +83,14 @@ def bytes_to_copy(folder: Path) -> int:
     return (folder / CONTROL).stat().st_size + values + event_copies.bytes_of_events(folder / EVENTS)
 
 
-def backup(folder: Path, target: Path, advance: Advance, objects: Callable[[Path], None]) -> Manifest:
+def backup(
+    folder: Path,
+    target: Path,
+    advance: Advance,
+    objects: Callable[[Path], None],
+    *,
+    with_keys: bool = False,
+) -> Manifest:
     """Copy the data folder into `target`, which is made; its server may run. `objects` copies theirs.
 
     Until it is whole it has another name, so a backup that was cut short is never taken for one.
@@ -96,19 +109,37 @@ def backup(folder: Path, target: Path, advance: Advance, objects: Callable[[Path
         objects(part)
         event_copies.copy_events(folder / EVENTS, part / EVENTS, advance)
         for name in SECRETS:
-            _copy_secret(folder / name, part / name)
-        _make_private(part)
-        LocalFiles().sync_tree(str(part))
-        made_us = time.time_ns() // 1_000
-        manifest = Manifest(
-            format=FORMAT, version=__version__, made_us=made_us, files=tuple(map(_kept(part), _files(part)))
-        )
-        _write_durably(part / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-        part.rename(target)
-        sync_folder(target.parent)
+            copy_secret(folder / name, part / name)
+        _copy_nodes(folder, part)
+        for name in KEYS if with_keys else ():
+            copy_secret(folder / name, part / name)
+        return finish(part, target)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _copy_nodes(folder: Path, part: Path) -> None:
+    """Of a server that is its own cluster. The key of its identity is not needed: it makes another one."""
+    if not (folder / NODES).exists():
+        return
+    (part / VAULT).mkdir(mode=0o700, parents=True)
+    names = sorted(path.name for path in (folder / VAULT).glob("*.sealed"))
+    for name in (NODES, *(f"{VAULT}/{one}" for one in names)):
+        copy_secret(folder / name, part / name)  # an invitation may be used meanwhile
+
+
+def finish(part: Path, target: Path) -> Manifest:
+    """Make a backup of a folder that has everything but the manifest; durable when it returns."""
+    _make_private(part)
+    LocalFiles().sync_tree(str(part))
+    made_us = time.time_ns() // 1_000
+    manifest = Manifest(
+        format=FORMAT, version=__version__, made_us=made_us, files=tuple(map(_kept(part), _files(part)))
+    )
+    _write_durably(part / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    part.rename(target)
+    sync_folder(target.parent)
     return manifest
 
 
@@ -121,12 +152,13 @@ def restore(source: Path, folder: Path, advance: Advance, adopt_objects: Callabl
     """
     manifest = read_manifest(source)
     cut_short = (folder / RESTORING).exists()
-    if not cut_short and any((folder / name).exists() for name in _CONTENTS):
+    contents = (*_CONTENTS, *(kept.path for kept in manifest.files if kept.path in KEYS))
+    if not cut_short and any((folder / name).exists() for name in contents):
         raise BackupError(f"{folder} holds data already; restore into another folder, or move it away")
     locked = DataFolder(folder)
     try:
         files.replace_private(folder / RESTORING, b"")
-        _remove_contents(folder)
+        _remove_contents(folder, contents)
         for kept in manifest.files:
             _bring_back(source, folder, kept, advance)
         if (folder / "objects").exists():
@@ -181,7 +213,7 @@ def _check_is_data(folder: Path) -> None:
         raise BackupError(f"{folder} is no data folder: it has no {CONTROL}")
 
 
-def _copy_secret(source: Path, target: Path) -> None:
+def copy_secret(source: Path, target: Path) -> None:
     try:
         content = files.read_private(source)
     except ValueError as error:
@@ -236,8 +268,8 @@ def _make_folder(path: Path, top: Path) -> None:
         sync_folder(path.parent)
 
 
-def _remove_contents(folder: Path) -> None:
-    for name in _CONTENTS:
+def _remove_contents(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
         path = folder / name
         if path.is_dir():
             shutil.rmtree(path)

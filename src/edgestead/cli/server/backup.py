@@ -23,15 +23,21 @@ _TARGET = click.argument("target", metavar="BACKUP", type=click.Path(path_type=P
 
 @click.command(cls=Command)
 @_TARGET
+@click.option(
+    "--with-keys", is_flag=True, help="Also seal.key and cluster.key, which open the other keys in it."
+)
 @folder_options
 @JSON
-def backup(target: Path, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+def backup(
+    target: Path, with_keys: bool, data_dir_given: str | None, config_file: Path | None, as_json: bool
+) -> None:
     """Copy everything that a server keeps into the new folder BACKUP, while the server runs.
 
     What was answered before the command began is in it. The folder holds secrets (the first user's key,
     hashes of tokens, keys of clearances): keep it as you keep them. Configuration, certificates and classes
     of objects lie elsewhere and are not in it; seal.key, which opens the keys of signed zones and
-    TSIG keys, has to be kept in another place.
+    TSIG keys, and cluster.key, by which machines without control go on following a restored server, have
+    to be kept in another place.
 
     \b
       edgecli backup /backups/$(date +%F)
@@ -45,7 +51,11 @@ def backup(target: Path, data_dir_given: str | None, config_file: Path | None, a
         total_bytes = backups.bytes_to_copy(folder)
         with Progress("Copying", "MiB", total_bytes) as progress, _noted(folder, target):
             manifest = backups.backup(
-                folder, target, lambda bytes_: progress.advance(bytes_, 0), copy_objects(folder)
+                folder,
+                target,
+                lambda bytes_: progress.advance(bytes_, 0),
+                copy_objects(folder),
+                with_keys=with_keys,
             )
     taken = backups.bytes_taken(target)
     show_lines(
@@ -53,7 +63,12 @@ def backup(target: Path, data_dir_given: str | None, config_file: Path | None, a
         f"{target}: {counted(len(manifest.files), 'file')}, {taken} bytes on the disk.",
         as_json=as_json,
     )
-    if (folder / seal.FILE_NAME).exists():
+    if not with_keys and (folder / backups.KEYS[1]).exists():
+        click.echo(
+            f"{backups.KEYS[1]} is not in it: without that file machines without control have to join again.",
+            err=True,
+        )
+    if not with_keys and (folder / seal.FILE_NAME).exists():
         click.echo(
             f"{seal.FILE_NAME} is not in it: without that file signed zones cannot be changed, and TSIG keys"
             " not be used.",
