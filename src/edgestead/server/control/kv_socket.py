@@ -94,7 +94,10 @@ class KvSocket:
         key = check_key(question.key, blanks=self._blanks)
         if isinstance(question, Get):
             self._kv.note_get()
-            value = self._kv.store.get(namespace, key, now_s)
+            if (soon := self._kv.store.soon) is not None:
+                value = await asyncio.wrap_future(soon.get(namespace, key, now_s))
+            else:
+                value = self._kv.store.get(namespace, key, now_s)
             return Found(None, None) if value is None else await self._found(value)
         if isinstance(question, Delete):
             await self._kv.delete(namespace, [key])

@@ -8,10 +8,12 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from edgestead.feed.promise import Node
 from edgestead.feed.publisher import Expected, Publisher
 from edgestead.model.counters import Page, slot
+from edgestead.store.answered import PASSED
 from edgestead.store.changes import Change
 from edgestead.store.control import ControlStore, Reader, Transaction
 from edgestead.store.writes import Writes
@@ -43,10 +45,30 @@ class CountingPublisher(Publisher):
         self._page.observe(_WAIT, (time.perf_counter_ns() - began_ns) // 1000)
 
 
+class Others(Protocol):
+    """The other nodes of a cluster."""
+
+    def newest_entry(self) -> int:
+        """The newest entry of the control log that is committed here."""
+        ...
+
+    async def replicated(self, entry: int) -> None:
+        """Returns when they have an entry. Raises Unknown."""
+        ...
+
+
 class ControlData:
     """Implements what `rest.context.Barrier` asks for. Make, open and close it on one loop."""
 
-    def __init__(self, store: ControlStore, publisher: Publisher, page: Page) -> None:
+    def __init__(
+        self,
+        store: ControlStore,
+        publisher: Publisher,
+        page: Page,
+        *,
+        others: Others | None = None,
+    ) -> None:
+        self._others = others
         self._store = store
         self._publisher = publisher
         self._page = page
@@ -60,15 +82,25 @@ class ControlData:
     def groups(self) -> int:
         return self._store.groups
 
-    def open(self, expected: Iterable[Expected]) -> None:
-        """Let consumers in. Until the `expected` ones are back or dead, writes wait."""
-        self._publisher.start(self._store, expected)
+    def open(self, expected: Iterable[Expected], nodes: Iterable[Node] = ()) -> None:
+        """Let consumers in. Writes wait until the `expected` ones are back or dead, and until each of `nodes`
+        is back or its lease over.
+        """
+        self._publisher.start(self._store, expected, nodes)
 
     async def read_long(self, fn: Callable[[Reader], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._store.read, fn)
 
     async def write(self, fn: Callable[[Transaction], T]) -> T:
-        committed = await self._writes.write(fn)
+        if (passed := PASSED.get()) is not None:
+            fn = passed.noted(fn)
+        if self._others is None:
+            committed = await self._writes.write(fn)
+        else:
+            committed = await self._writes.commit(fn)
+            entry = self._others.newest_entry()  # now: later groups are not waited for
+            await self._writes.applied(committed)
+            await self._others.replicated(entry)
         self._page.add(_WRITES)
         value: T = committed.value
         return value

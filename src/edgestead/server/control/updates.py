@@ -11,7 +11,7 @@ SERVFAIL: then it is tried again.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -22,7 +22,7 @@ from edgestead.dns.tsig import FUDGE_SECONDS, Key
 from edgestead.dns.wire import BadMessage
 from edgestead.model import names
 from edgestead.model.call import Actor, Call, Profile
-from edgestead.model.refusals import EdgeError
+from edgestead.model.refusals import EdgeError, Unavailable
 from edgestead.model.update import FORMERR, NOERROR, NOTAUTH, REFUSED, SERVFAIL, NotDone, Update
 from edgestead.objects.runtime.wire import Answering
 from edgestead.server.control.once import Once
@@ -54,6 +54,9 @@ class UpdateSocket:
         self, data: ControlData, platform: Platform, profile: Profile, now_us: Callable[[], int]
     ) -> None:
         self._data, self._platform, self._profile, self._now_us = data, platform, profile, now_us
+        self.pass_on: Callable[[bytes], Awaitable[bytes]] | None = (
+            None  # to the process of a cluster that leads
+        )
         self._running: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._once = Once[int](REMEMBERED_MAX, 2 * FUDGE_SECONDS, lambda rcode: rcode == SERVFAIL)
@@ -70,6 +73,14 @@ class UpdateSocket:
 
     async def answer(self, body: bytes) -> bytes:
         """The rcode for a client's address behind its length, and its message. Never raises."""
+        try:
+            return await (self.pass_on or self.act)(body)
+        except Unavailable as error:
+            log.info("an update did not reach the leader: %s", error)
+            return bytes((SERVFAIL,))
+
+    async def act(self, body: bytes) -> bytes:
+        """The same, by this process."""
         client, message = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
         try:
             return bytes((await self._answer(client, message),))
