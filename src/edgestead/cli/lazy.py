@@ -12,10 +12,10 @@ import click
 
 # What people type out of habit from other programs, and what it is called here.
 HABITS = (
-    frozenset({"add", "create", "make", "new"}),
+    frozenset({"add", "create", "invite", "make", "new"}),
     frozenset({"change", "edit", "set", "update"}),
     frozenset({"delete", "del", "drop", "remove", "rm"}),
-    frozenset({"list", "ls"}),
+    frozenset({"list", "ls", "status"}),
     frozenset({"cat", "get", "show", "view"}),
 )
 

@@ -49,7 +49,7 @@ COMMANDS: dict[str, Lazy] = {
     "dns": Lazy(
         "edgestead.cli.zone.dns", "dns", "Ask the running DNS server what it answers, and check a zone."
     ),
-    "tls": Lazy("edgestead.cli.server.tls", "tls", "Make certificates for development."),
+    "tls": Lazy("edgestead.cli.server.tls", "tls", "Take over certificates, or make them for development."),
     "doctor": Lazy(
         "edgestead.cli.server.doctor", "doctor", "Examine this machine and the server that runs on it."
     ),
@@ -77,6 +77,9 @@ COMMANDS: dict[str, Lazy] = {
     "verify": Lazy("edgestead.cli.server.backup", "verify", "Examine a data folder or a backup."),
     "objects": Lazy(
         "edgestead.cli.object.classes", "objects", "Help with writing classes of stateful objects."
+    ),
+    "cluster": Lazy(
+        "edgestead.cli.cluster.commands", "cluster", "Make a cluster of several machines, and operate it."
     ),
     "completion": Lazy(
         "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."

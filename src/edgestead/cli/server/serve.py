@@ -65,20 +65,25 @@ def serve(config_file: Path | None, quiet: bool, **flags: Any) -> None:
         if quiet:
             return
         with suppress(OSError):  # whoever closed our stdout does not mean to end the server
-            click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)")
+            if ready.api_base:
+                click.echo(f"API  {ready.api_base}")
+            click.echo(f"DNS  {ready.dns} (UDP and TCP)")
             click.echo(f"HTTP http://{ready.http}")
             if ready.https:
                 click.echo(f"HTTPS https://{ready.https}")
             if ready.objects:
                 click.echo(f"Objects http://{ready.objects}/objects/")
             click.echo(f"Data {settings.data_dir}")
-            click.echo("For a shell: " + _env_command(settings.data_dir))
+            if ready.api_base:
+                click.echo("For a shell: " + _env_command(settings.data_dir))
 
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     if quiet and given["log-level"] is None:
         given["log-level"] = "warning"
     try:
         settings = config.load(given, config_file)
+        if settings.join is not None:
+            settings = config.load(_joined(settings, given), config_file)
         code = supervise(settings, announce)
     except config.ConfigError as error:
         raise click.UsageError(str(error)) from None
@@ -87,6 +92,25 @@ def serve(config_file: Path | None, quiet: bool, **flags: Any) -> None:
     if not quiet and code == 0 and sys.stdout.isatty():
         click.echo("Ended. Everything that was acknowledged is kept in the data folder.")
     raise SystemExit(code)
+
+
+def _joined(settings: config.Config, given: dict[str, Any]) -> dict[str, Any]:
+    """Become a node; returns the flags that run it. Raises StartError."""
+    from edgestead import __version__
+    from edgestead.server.errors import StartError
+    from edgestead.server.nodes import join
+    from edgestead.server.nodes.identity import NotANode
+    from edgestead.server.nodes.invites import Refused
+
+    assert settings.join is not None
+    address = str(settings.cluster_advertise or "")
+    try:
+        member = join.become(settings.join, settings.data_dir, address=address, release=__version__)
+    except (Refused, NotANode, OSError) as error:
+        raise StartError(str(error)) from None
+    roles = ", ".join(sorted(member.peer.roles))
+    click.echo(f"Node {member.peer.name} ({roles}) of cluster {member.peer.cluster}", err=True)
+    return given | {"join": None, "cluster": str(settings.data_dir)}
 
 
 def _env_command(data_dir: Path) -> str:

@@ -1,0 +1,1 @@
+"""`edgecli cluster`: several machines that are one server."""
