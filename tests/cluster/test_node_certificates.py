@@ -1,0 +1,31 @@
+"""Control nodes whose certificates have ended, as real servers: each makes its next one when it starts."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from edgestead.server.nodes import identity
+from tests.support.cluster_nodes import ClusterNodes
+
+AWAY = timedelta(days=identity.CERTIFICATE_DAYS + 1)
+
+
+@pytest.fixture
+def nodes(postgres, tmp_path):
+    made = ClusterNodes(tmp_path / "nodes", postgres.database(), ("a", "b"))
+    try:
+        for name in made.servers:
+            made.certify(name, datetime.now(UTC) - AWAY)
+        yield made
+    finally:
+        made.close()
+
+
+def test_nodes_that_were_off_when_their_certificates_ended_speak_to_each_other_again(nodes):
+    nodes.start()
+    (follower,) = nodes.followers
+    zone = nodes.servers[follower].make_zone("example.com")  # the leader makes it, over the nodes' port
+    assert zone in {one["id"] for one in nodes.servers[nodes.leader].call("GET", "/zones").result}
+    for server in nodes.servers.values():
+        certificate = (server.data_dir / "cluster" / "node.crt").read_bytes()
+        assert identity.renewal_of(certificate) > datetime.now(UTC)
