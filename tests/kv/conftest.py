@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from edgestead.model.call import Profile
+from tests.support import follower
 from tests.support.api import LocalApi
+from tests.support.follower_api import FollowerApi
 
 from .api import NAMESPACES, Namespace
 
@@ -18,7 +20,10 @@ def profile() -> Profile:
 
 
 @pytest.fixture
-def api(tmp_path: Path, profile: Profile) -> Iterator[LocalApi]:
+def api(request: pytest.FixtureRequest, tmp_path: Path, profile: Profile) -> Iterator[LocalApi | FollowerApi]:
+    if (asked := follower.api_of(request, profile)) is not None:
+        yield asked
+        return
     made = LocalApi(tmp_path, profile=profile)
     yield made
     made.close()

@@ -7,7 +7,9 @@ import pytest
 
 from edgestead.changes import NEWEST, OLDEST
 from edgestead.model.call import Profile
+from tests.support import follower
 from tests.support.api import CREDENTIALS, LocalApi
+from tests.support.follower_api import FollowerApi
 from tests.usecases.ruleset_samples import CUSTOM_PHASE, block
 
 AT_NEWEST = pytest.mark.parametrize("as_of", [NEWEST], indirect=True, ids=str)
@@ -33,7 +35,13 @@ def managed() -> None:
 
 
 @pytest.fixture
-def api(tmp_path, profile, as_of, managed) -> Iterator[LocalApi]:
+def api(request, tmp_path, profile, as_of, managed) -> Iterator[LocalApi | FollowerApi]:
+    """In this process; with --through-follower that of a cluster, as far as a client sees it."""
+    if (asked := follower.api_of(request, profile, as_of)) is not None:
+        if managed is not None:
+            pytest.skip("the nodes have no managed ruleset")
+        yield asked
+        return
     made = LocalApi(tmp_path, profile=profile, as_of=as_of, managed=managed)
     yield made
     made.close()

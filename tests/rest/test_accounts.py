@@ -21,11 +21,13 @@ ACCOUNT = {
 }
 
 
+@pytest.mark.inside("invented time")
 def test_the_first_account_is_there(api):
     assert api.get("/accounts").result == [ACCOUNT]
     assert api.get(f"/accounts/{CREDENTIALS.account_id}").result == ACCOUNT
 
 
+@pytest.mark.inside("invented time")
 def test_accounts_are_found_by_name(api):
     assert api.get("/accounts?name=ADMIN@example.com's%20account&direction=desc").result == [ACCOUNT]
     assert api.get("/accounts?name=another").result == []
@@ -83,6 +85,7 @@ def test_an_account_is_renamed_and_keeps_its_type(api):
         ),
     ],
 )
+@pytest.mark.inside("invented time")
 def test_what_an_account_cannot_be_is_refused(api, body, pointer):
     path = f"/accounts/{CREDENTIALS.account_id}"
     answer = api.put(path, body)

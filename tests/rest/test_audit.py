@@ -46,6 +46,7 @@ def test_every_route_that_writes_leaves_one_entry(api, ask):  # noqa: F811
             assert entry["metadata"]["request_id"], named(row)
 
 
+@pytest.mark.inside("what earlier tests did is told, too")
 def test_an_entry_says_who_what_where_and_how_it_was_called(api, zone_id, records):
     made = api.post(records, {"type": "A", "name": "www", "content": "192.0.2.1"}).result
     api.patch(f"{records}/{made['id']}", {"name": "web"}, auth=KEY_PAIR)
@@ -73,6 +74,7 @@ def test_an_entry_says_who_what_where_and_how_it_was_called(api, zone_id, record
     assert history[0]["request_id"] == gone["metadata"]["request_id"]
 
 
+@pytest.mark.inside("what earlier tests did is told, too")
 def test_a_deleted_token_keeps_its_name_in_the_log(api):
     rights = token_policy("Zone Write", resources={**EVERYTHING})
     made = api.post("/user/tokens", test_tokens.body(rights)).result
@@ -129,6 +131,7 @@ def test_it_holds_no_secret_of_any_request(api):
         ("?per_page=2&page=2", 1),
     ],
 )
+@pytest.mark.inside("invented time")
 def test_filters(api, zone_id, query, count):
     api.post("/zones", {"name": "other.example"})
     api.post("/user/tokens", test_tokens.body())
@@ -143,6 +146,7 @@ def test_a_filter_that_cannot_be_is_refused(api, query):
     assert api.get(f"{LOG}?{query}").status == 400
 
 
+@pytest.mark.inside("what earlier tests did is told, too")
 def test_one_entry_is_found_by_its_id_and_the_oldest_can_come_first(api, zone_id):
     api.post("/zones", {"name": "other.example"})
     newest, oldest = entries(api)

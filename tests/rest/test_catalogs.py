@@ -30,6 +30,7 @@ def rdatas(api, *labels):
     return {rdata for rrset in decode_name(document).rrsets for rdata in rrset.rdatas} if document else None
 
 
+@pytest.mark.inside("the account's own catalog zone stays")
 def test_a_catalog_lists_zones_that_are_there_and_come_and_go(api, zone_id):
     assert (api.get(CATALOG).status, api.get(CATALOG).codes) == (404, [9600])
 
@@ -63,6 +64,7 @@ def test_a_change_is_in_the_journal(api, zone_id):
     assert [rrset.type for _, rrsets in row.added for rrset in rrsets] == [_TXT]
 
 
+@pytest.mark.inside("the account's own catalog zone stays")
 def test_groups_are_of_a_zone_and_wait_for_a_catalog(api, zone_id):
     member = f"/zones/{zone_id}/secondary_dns/catalog"
     assert api.get(member).result == {"catalog": None, "groups": []}
@@ -87,6 +89,7 @@ def test_groups_are_of_a_zone_and_wait_for_a_catalog(api, zone_id):
         *("example.com", "www.example.com", "a.b.example.com"),
     ],
 )
+@pytest.mark.inside("the account's own catalog zone stays")
 def test_a_name_that_cannot_be_one_is_refused(api, zone_id, name):
     assert api.put(CATALOG, {"name": name}).codes == [9601]
     assert api.get(CATALOG).codes == [9600]

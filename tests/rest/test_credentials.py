@@ -70,6 +70,7 @@ def test_a_token_is_verified(api):
     assert [message["code"] for message in answer.json["messages"]] == [10000]
 
 
+@pytest.mark.inside("invented time")
 def test_a_token_tells_until_when_it_is_good(api):
     put_token(api, not_before_us=FIRST_US - 1, expires_us=LATER_US)
 

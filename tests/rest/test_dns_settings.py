@@ -232,6 +232,7 @@ class TestDedicatedRoutes:
         ("old", "new"),
         [("use_apex_ns", "multi_provider"), ("secondary_overrides", "secondary_overrides")],
     )
+    @pytest.mark.inside("invented time")
     def test_both_views_are_in_sync(self, api, path, old, new):
         assert api.get(f"{path}/{old}").result == {
             "id": old,
@@ -532,6 +533,7 @@ class TestDnssec:
         assert active.result["ds"].startswith("example.com. 3600 IN DS ")
         assert api.patch(dnssec, {"status": "disabled"}).result["status"] == "pending-disabled"
 
+    @pytest.mark.inside("invented time")
     def test_its_switches_are_stored(self, api, dnssec):
         api.patch(dnssec, {"dnssec_multi_signer": True})
         shown = api.patch(dnssec, {"dnssec_use_nsec3": True, "status": "disabled"}).result

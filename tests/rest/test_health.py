@@ -16,6 +16,7 @@ def test_live_as_long_as_it_answers(api):
     assert answer.result == {"status": "live"}
 
 
+@pytest.mark.inside("a node has warnings of its own")
 def test_ready_says_why_not(api):
     assert api.get("/health/ready", base="", auth={}).result == {"status": "ready", "checks": []}
 
@@ -28,6 +29,7 @@ def test_ready_says_why_not(api):
     assert [row["message"] for row in answer.json["result"]["checks"]] == list(api.reasons)
 
 
+@pytest.mark.inside("its own counters")
 def test_metrics_count_answers_by_their_class(api):
     api.get("/zones")
     api.get("/no/such/route")

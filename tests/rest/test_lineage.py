@@ -60,6 +60,7 @@ def parent_of(api, path):
     return api.get(f"{path}?lineage=true").result["parent_id"]
 
 
+@pytest.mark.inside("invented time")
 def test_a_token_knows_what_made_it_and_shows_it_to_who_asks(api, three):
     (first, _), (second, _), (third, _) = three
     by_key = api.post(OWNERS["user"], body(), auth=KEY_PAIR).result["id"]
@@ -83,6 +84,7 @@ ENDS = {  # what is changed in the body of the first of three
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.inside("invented time")
 def test_what_a_token_loses_all_that_come_from_it_lose_until_it_has_it_again(api, everything, three, how):
     path = three[0][0]
     assert all(works(api, auth) for _, auth in three)
@@ -109,6 +111,7 @@ def test_a_narrowed_token_narrows_what_comes_from_it(api, zone_id, records, thre
         assert api.post(OWNERS["user"], body(), auth=auth).status == 403
 
 
+@pytest.mark.inside("invented time")
 def test_a_token_whose_parents_are_bound_makes_only_what_they_could_make(api, everything, three):
     api.put(three[0][0], body(everything, expires_on=SOON, condition={"request_ip": {"in": [INSIDE]}}))
     bounds = {"expires_on": SOON, "condition": {"request_ip": {"in": ["127.0.0.1"]}}}
@@ -120,6 +123,7 @@ def test_a_token_whose_parents_are_bound_makes_only_what_they_could_make(api, ev
         assert api.post(OWNERS["user"], body(everything, **bounds), auth=auth).status == 200
 
 
+@pytest.mark.inside("invented time")
 def test_nobody_gives_a_token_more_than_its_parent_has(api, zone_id, make):
     narrow = policy("DNS Read", resources=zone(zone_id))
     tokens_too = policy("API Tokens Write", resources=USER.format(api.get("/user").result["id"]))
@@ -159,6 +163,7 @@ def test_what_a_deleted_token_made_goes_one_level_up(api, three):
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.inside("rows of one request are in the order of ids, which are invented")
 def test_a_deletion_frees_nothing_that_the_token_held_back(api, everything, three, how):
     _, (second, _), (third, _) = three
     api.put(second, body(everything) | ENDS[how])

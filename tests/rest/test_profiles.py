@@ -66,6 +66,7 @@ class TestAsOf:
         assert api.post(records, body, headers={"edge-as-of": "2024-05-30"}).status == 200
 
 
+@pytest.mark.inside("the nodes allow it")
 def test_the_header_is_refused_where_it_is_not_allowed(api):
     answer = api.get("/zones", headers={"edge-as-of": "2024-01-01"})
 

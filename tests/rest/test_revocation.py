@@ -235,9 +235,10 @@ def test_a_revocation_is_answered_when_no_value_of_its_token_is_on_its_way_to_th
     let_in, go_on = threading.Event(), threading.Event()
     settled = api.kv.settled
 
-    def then(items, permitted):
+    def then(items, *checks):
         yield from items
-        permitted()
+        for check in checks:
+            check()
         let_in.set()
         assert go_on.wait(60)
 
@@ -478,6 +479,7 @@ def bound(api, request):
     return path, free, made["id"], test_tokens.bearer(made["value"])
 
 
+@pytest.mark.inside("invented time")
 def test_a_bound_token_neither_frees_itself_nor_makes_a_free_one(api, bound):
     path, free, token_id, auth = bound
     before = api.get(f"{path}/{token_id}").result
@@ -491,6 +493,7 @@ def test_a_bound_token_neither_frees_itself_nor_makes_a_free_one(api, bound):
     assert api.post(path, free | BOUNDS, auth=auth).status == 200
 
 
+@pytest.mark.inside("invented time")
 def test_a_bound_token_touches_no_free_one_but_may_end_itself(api, bound):
     path, free, token_id, auth = bound
     other = api.post(path, free).result["id"]

@@ -11,6 +11,7 @@ NAMING = [
 ]
 
 
+@pytest.mark.inside("a node loads the rule set of its machine")
 def test_nothing_managed_is_listed_or_found(api, zone_id):
     assert api.get(ACCOUNT).result == []
     assert api.get(f"/zones/{zone_id}/rulesets").result == []
@@ -18,6 +19,7 @@ def test_nothing_managed_is_listed_or_found(api, zone_id):
 
 
 @pytest.mark.parametrize(("phase", "action", "parameters", "pointer"), NAMING)
+@pytest.mark.inside("a node loads the rule set of its machine")
 def test_naming_the_managed_ruleset_is_refused_with_what_helps(
     api, zone_id, phase, action, parameters, pointer
 ):

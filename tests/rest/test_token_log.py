@@ -21,6 +21,7 @@ def path(request):
 
 
 class TestLog:
+    @pytest.mark.inside("what earlier tests did is told, too")
     def test_each_change_is_told_with_who_and_when(self, api, path):
         made = api.post(path, body()).result
         api.put(f"{path}/{made['id']}", body(name="renamed"), auth=KEY_PAIR)
@@ -45,12 +46,14 @@ class TestLog:
         assert rolled not in text
         assert "permission_groups" not in text
 
+    @pytest.mark.inside("what earlier tests did is told, too")
     def test_a_refused_change_is_not_told(self, api, path):
         api.post(path, body(name=""))
         api.delete(f"{path}/{'f' * 32}")
 
         assert api.get(f"{path}/history").result == []
 
+    @pytest.mark.inside("what earlier tests did is told, too")
     def test_each_owner_has_its_own_and_it_pages(self, api):
         for _ in range(3):
             api.post(OWNERS["user"], body())
@@ -76,6 +79,7 @@ class TestLog:
 
 
 class TestLastUse:
+    @pytest.mark.inside("invented time")
     def test_a_token_tells_when_it_was_last_used(self, api):
         made = api.post(OWNERS["user"], body()).result
         shown = f"{OWNERS['user']}/{made['id']}"

@@ -68,6 +68,7 @@ def test_a_new_token_works_at_once(api, zone_id, records, made):
     assert api.get(records, auth=bearer(made["value"])).status == 200
 
 
+@pytest.mark.inside("invented time")
 def test_a_new_token_is_answered_whole(api, path):
     answer = api.post(
         path,
@@ -210,6 +211,7 @@ def test_tokens_are_listed_by_age_page_by_page(api):
     assert api.get(f"{path}?direction=up").status == 400
 
 
+@pytest.mark.inside("invented time")
 def test_expired_tokens_are_listed_when_asked_for(api):
     path = OWNERS["account"]
     expired = api.post(path, body(expires_on="2026-01-01T00:00:00Z")).result

@@ -109,6 +109,7 @@ class TestHold:
         assert api.delete(hold).result == {"hold": False}
         assert api.get(hold).result == {"hold": False}
 
+    @pytest.mark.inside("invented time")
     def test_a_hold_is_lifted_until_a_time(self, api, zone):
         api.post(f"{zone}/hold", None)
 

@@ -28,6 +28,7 @@ from edgestead.rest.kv_data import KvData
 from edgestead.rest.quota import Quota
 from edgestead.rest.request_line import FORMS
 from edgestead.server import stores
+from edgestead.store.answered import PASSED, Passed
 from edgestead.store.changes import Change
 from edgestead.store.writes import Barrier, Writes
 from edgestead.testing import edge
@@ -94,6 +95,7 @@ class LocalApi:
         feed: Barrier | None = None,
         metrics_open: bool = True,
         guesses_max: int = 0,
+        cluster_database: str | None = None,
     ) -> None:
         for name, octets in _new_databases().items():
             if not (folder / name).exists():
@@ -102,7 +104,11 @@ class LocalApi:
         self.store = stores.open_control(folder, synced=False)
         self.changes: list[Change] = []
         self.store.on_commit(self._note)  # before the write is answered: who asks next sees it
-        self._kv = stores.open_kv(folder, synced=False)
+        self._kv = (
+            stores.open_kv(folder, synced=False)
+            if cluster_database is None
+            else stores.open_cluster_kv(cluster_database)
+        )
         self.kv = KvData(self._kv)
         self.lines: list[bytes] = []
         self.reasons: tuple[str, ...] = ()
@@ -233,6 +239,8 @@ class LocalApi:
         cut = len(octets) if is_whole else len(octets) // 2
         _arrive(incoming, octets[:cut], is_last=is_whole)
         request = Request(method, (base + path).encode("ascii"), head, "127.0.0.1", incoming, by_name(head))
+        passed = Passed("1", lambda: True)
+        PASSED.set(passed)  # as if another node of a cluster had passed it on
         answer = self.app(request)
         if not isinstance(answer, Response):
             running = asyncio.ensure_future(answer)
@@ -247,7 +255,10 @@ class LocalApi:
             response = await running
             assert response is not None, "there is no answer"
             answer = response
-        return await received(answer, method)
+        found = await received(answer, method)
+        if passed.kept:  # what another node would answer (`rest.kept`)
+            assert (200, passed.kept) == (found.status, found.body)
+        return found
 
     def get(self, path: str, **options: Any) -> Answer:
         return self.call("GET", path, **options)
