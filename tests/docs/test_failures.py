@@ -9,10 +9,18 @@ from edgestead.health.checks import NAMES
 from tests.docs.conftest import ROOT
 
 COLUMNS = 7
+FAULTS_OF_CLUSTERS = 25
 _PAGE = (ROOT / "docs" / "explanation" / "failures.md").read_text()
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in _PAGE.splitlines()
+    if line.startswith("| ") and not line.startswith("| fault |")
+]
+
+_CLUSTER = (ROOT / "docs" / "design" / "0057-failures-of-a-cluster.md").read_text()
+OF_CLUSTERS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in _CLUSTER.splitlines()
     if line.startswith("| ") and not line.startswith("| fault |")
 ]
 
@@ -36,3 +44,16 @@ def test_every_row_of_health_has_a_fault():
     named = set(re.findall(r"`([\w-]+)`", " ".join(row[-2] for row in ROWS)))
 
     assert named == set(NAMES)
+
+
+@pytest.mark.parametrize("row", OF_CLUSTERS, ids=[row[0] for row in OF_CLUSTERS])
+def test_a_fault_of_a_cluster_names_tests_that_are_there(row):
+    tests = re.findall(r"`(tests/[^`]*)`(?: \(`(\w+)`\))?", row[-1])
+    assert tests
+    for test, scene in tests:
+        file, _, name = test.partition("::")
+        assert {name, scene or name} <= names_in(file)
+
+
+def test_every_fault_of_a_cluster_is_there():
+    assert len(OF_CLUSTERS) == FAULTS_OF_CLUSTERS
