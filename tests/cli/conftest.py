@@ -75,6 +75,23 @@ def edgecli(project):
 
 
 @pytest.fixture
+def narrow_plan(edgecli, monkeypatch):
+    """`plan FILE --check` with a token that may read what a zone has, values, and what else is said."""
+
+    def one(path, *more):
+        groups = ("Zone Read", "DNS Read", "Zone Settings Read", "Zone WAF Read", "Workers KV Storage Read")
+        options = [word for group in (*groups, *more) for word in ("-p", group)]
+        secret = edgecli("token", "create", "drift", *options).out.strip()
+        with monkeypatch.context() as patched:
+            patched.setenv("EDGE_TOKEN", secret)
+            looked = edgecli("plan", str(path), "--check")
+        edgecli("token", "delete", "drift", "--yes")
+        return looked
+
+    return one
+
+
+@pytest.fixture
 def edgecli_alone(clean_environment):
     """The command where no server is known."""
     return call

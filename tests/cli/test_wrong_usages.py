@@ -3,6 +3,7 @@
 import re
 import shlex
 
+import click
 import pytest
 
 from tests.cli.commands import every_command
@@ -16,6 +17,7 @@ NEXT = {
     2: re.compile(r"Try 'edgecli[^']* --help'|Commands:"),
 }
 TOO_MANY = "unexpected extra argument|Too many words|is not|No such file|does not exist|Missing option"
+CLICKS_WORDS = re.compile(r"valid (?:integer|float)|[<>]=?x|x[<>]")  # for numbers
 COMMANDS = [(found.words, found) for found in every_command()]
 
 
@@ -24,6 +26,7 @@ def told(done):
     said = " ".join((done.out + done.err).split())
     assert "Traceback" not in said
     assert "Unexpected " not in said, said
+    assert not CLICKS_WORDS.search(said), said
     return said
 
 
@@ -80,6 +83,14 @@ def test_words_that_are_too_many_are_named(edgecli_alone, words, found):
     assert done.code == 2
     said = told(done)
     assert re.search(TOO_MANY, said), said
+
+
+def test_every_range_of_numbers_can_be_said_plainly():
+    kinds = [(words, param.type) for words, found in COMMANDS for param in found.command.params]
+    ranges = [(words, kind) for words, kind in kinds if isinstance(kind, click.IntRange | click.FloatRange)]
+
+    assert len(ranges) > 10
+    assert [words for words, kind in ranges if kind.min is None or kind.min_open or kind.max_open] == []
 
 
 def test_there_are_enough_of_them():

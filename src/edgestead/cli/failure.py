@@ -43,7 +43,8 @@ def confirmed(question: str, *, yes: bool, verb: str = "delete", quiet: bool = F
     if not sys.stdin or not sys.stdin.isatty():
         click.echo(err=quiet)  # on a terminal the answer's own line end does this
     if not answer:
-        raise Failed(f"The input ended without an answer. Nothing is {verb}d; --yes {verb}s without asking.")
+        done = "made" if verb == "make" else f"{verb}d"
+        raise Failed(f"The input ended without an answer. Nothing is {done}; --yes {verb}s without asking.")
     if answer.strip().lower() in ("y", "yes"):
         return True
     click.echo(f"Not {verb[:-1]}ing", err=quiet)

@@ -80,12 +80,34 @@ class Command(click.Command):
 
 @contextmanager
 def _named(ctx: click.Context) -> Iterator[None]:
-    """Wrong usage names the command: click leaves that out where its parser has no context."""
+    """Wrong usage names its command, which click leaves out where its parser has none, in plain words."""
     try:
         yield
     except click.UsageError as error:
         error.ctx = error.ctx or ctx
+        if (
+            isinstance(error, click.BadParameter)
+            and error.param
+            and (said := _plain(error, error.param.type))
+        ):
+            raise click.BadParameter(said, error.ctx, error.param, error.param_hint) from None
         raise
+
+
+def _plain(error: click.BadParameter, kind: click.ParamType[Any]) -> str | None:
+    """In place of click's `'x' is not a valid integer range.` and `0 is not in the range 1<=x<=9.`"""
+    value, _, fault = error.message.rpartition(" is not ")
+    if not fault.startswith(("a valid integer", "a valid float", "in the range ")):
+        return None
+    number = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
+    return f"{value} is not {number}{_bounds(kind)}."
+
+
+def _bounds(kind: click.ParamType[Any]) -> str:
+    """None of our ranges is open, or without its least number."""
+    if not isinstance(kind, click.IntRange | click.FloatRange):
+        return ""
+    return f" of at least {kind.min}" if kind.max is None else f" from {kind.min} to {kind.max}"
 
 
 def api() -> "Api":
@@ -129,6 +151,18 @@ def _only_zone(server: "Api") -> Json:
         )
     names = ", ".join(found["name"] for found in zones)
     raise Failed(f"There are several zones ({names} …).", "Choose one with --zone or EDGE_ZONE.")
+
+
+def cursor_pages(server: "Api", path: str) -> Iterator[Json]:
+    """The items of a list whose pages are found by a cursor: rulesets have one."""
+    query: dict[str, object] = {}
+    while True:
+        answer = server.call("GET", path, query=query)
+        yield from answer["result"]
+        after = ((answer.get("result_info") or {}).get("cursors") or {}).get("after")
+        if not after:
+            return
+        query = {"cursor": after}
 
 
 def pages(server: "Api", path: str, query: Mapping[str, object]) -> Iterator[Json]:

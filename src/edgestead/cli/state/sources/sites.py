@@ -60,7 +60,7 @@ class Sites:
         if "$" in base or "{" in base:
             self.found.leave(where, f"a redirect to {target}: its variables are not known here")
         elif keeps_path and base == f"https://{name}":
-            remedy = "`edgecli setting set always_use_https on` does that for its zone"
+            remedy = "`edgecli setting set always_use_https=on` does that for its zone"
             self.found.leave(where, f"{name} to https: {remedy}")
         else:
             url: Json = {"value": base}
