@@ -14,7 +14,7 @@ from edgestead.cli.failure import Failed
 from edgestead.cli.files import read_opened
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, account_target, zone_target
 from edgestead.cli.table import show_lines, show_list
-from edgestead.cli.target import ALREADY_JSON
+from edgestead.cli.target import ALREADY_JSON, cursor_pages
 
 FILE_BYTES_MAX = 1 << 20  # what the API takes
 ACCOUNT = click.option("--account", is_flag=True, help="The account's rulesets, not a zone's.")
@@ -39,7 +39,9 @@ def list_rulesets(zone: str | None, account: bool, as_json: bool) -> None:
     \b
       edgecli ruleset list --zone example.com
     """
-    show_list(_listed(_target(zone, account)), _COLUMNS, itemgetter(*_COLUMNS), as_json=as_json)
+    target = _target(zone, account)
+    found = list(cursor_pages(target.api, target.path))
+    show_list(found, _COLUMNS, itemgetter(*_COLUMNS), as_json=as_json)
 
 
 @ruleset.command("get", cls=Command)
@@ -109,18 +111,6 @@ def _target(zone: str | None, account: bool) -> Target:
     if zone is not None and account:
         raise click.UsageError("--zone and --account exclude each other.")
     return account_target() if account else zone_target(zone)
-
-
-def _listed(target: Target) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    query: dict[str, object] = {}
-    while True:
-        answer = target.api.call("GET", target.path, query=query)
-        found += answer["result"]
-        after = answer.get("result_info", {}).get("cursors", {}).get("after")
-        if not after:
-            return found
-        query = {"cursor": after}
 
 
 def _read(file: BinaryIO, name: str) -> dict[str, Any]:

@@ -23,6 +23,8 @@ class Gathered:
         self.wanted = frozenset(name.lower().rstrip(".") for name in wanted)
         self.zones: dict[str, Json] = {}
         self.namespaces: list[str] = []
+        self.rules: dict[str, list[Json]] = {}  # of the account
+        self.rulesets: list[Json] = []
         self.left: list[str] = []
 
     def takes(self, zone: str) -> bool:
@@ -46,7 +48,9 @@ class Gathered:
             rrsets.append(form)
 
     def add_rule(self, zone: str, phase: str, rule: Json) -> None:
-        rules = self.zones.setdefault(zone, {}).setdefault("rules", {}).setdefault(phase, [])
+        """To the entry point of a zone, or of the account ("")."""
+        held = self.zones.setdefault(zone, {}).setdefault("rules", {}) if zone else self.rules
+        rules = held.setdefault(phase, [])
         if rule not in rules:
             rules.append(rule)
 
@@ -66,6 +70,10 @@ class Gathered:
         document: Json = {"zones": dict(sorted(self.zones.items()))}
         if self.namespaces:
             document["namespaces"] = sorted(self.namespaces)
+        if self.rules:
+            document["rules"] = self.rules
+        if self.rulesets:
+            document["rulesets"] = self.rulesets
         return document
 
 

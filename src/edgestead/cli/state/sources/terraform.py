@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.rule.names import Names, newest
 from edgestead.cli.rule.phases import word_of
-from edgestead.cli.state.document import RECORD_MEMBERS, Json, rule_form
+from edgestead.cli.state.document import RECORD_MEMBERS, Json, rule_form, ruleset_form
 from edgestead.cli.state.sources import files
 from edgestead.cli.state.sources.gathered import Gathered, text_of
 from edgestead.model.rule_members import sent_back
 
+Resource = tuple[str, str, Json]
 PREFIX = "cloudflare_"
 # Blocks, which version 4 writes as lists of one.
 _BLOCKS = frozenset(
@@ -40,7 +42,7 @@ def gather(place: str, found: Gathered) -> None:
     """Raises Failed."""
     try:
         state = json.loads(files.text(Path(place)))
-        resources = list(_resources(state))
+        resources = _with_names(list(_resources(state)))
     except (ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
         raise Failed(f"{place} is no Terraform state: {error}.") from None
     names = {
@@ -53,13 +55,29 @@ def gather(place: str, found: Gathered) -> None:
         zone = names.get(values.get("zone_id", values.get("id")), "")
         if take is None:
             found.leave(address, "there is nothing in a document for it; its configuration stays yours")
-        elif not zone and kind not in _OF_ACCOUNT:
+        elif not zone and (kind not in _OF_ACCOUNT or values.get("zone_id")):
             found.leave(address, f"its zone {values.get('zone_id')} is not in this state")
         elif not zone or found.takes(zone):
             take(found, zone, values, address)
 
 
-def _resources(state: Json) -> Iterator[tuple[str, str, Json]]:
+def _with_names(resources: list[Resource]) -> list[Resource]:
+    """Rules that name custom rulesets of the state by their names here."""
+    customs = [values for kind, _, values in resources if kind == "ruleset" and values["kind"] == "custom"]
+    names = Names((one for one in customs if one.get("id")), lambda _: ())
+
+    def named(values: Json) -> Json:
+        rules = [newest(names.named(_plain(sent_back(rule)))) for rule in values.get("rules") or ()]
+        if values.get("id") in names.custom.values():
+            return {**values, "rules": rules, "name": names.name(values["id"]).partition("/")[2]}
+        return {**values, "rules": rules}
+
+    return [
+        (kind, address, named(values) if kind == "ruleset" else values) for kind, address, values in resources
+    ]
+
+
+def _resources(state: Json) -> Iterator[Resource]:
     """(kind without the prefix, address, attributes) of a state, or of what `terraform show -json` prints."""
     if "values" in state:
         modules = [state["values"]["root_module"]]
@@ -119,13 +137,12 @@ def _settings(found: Gathered, zone: str, values: Json, address: str) -> None:
 
 
 def _ruleset(found: Gathered, zone: str, values: Json, address: str) -> None:
-    if values.get("kind") != "zone":
-        found.leave(address, f"a ruleset of kind {values.get('kind')}")
+    rules = [rule_form(rule) for rule in values["rules"]]
+    if values["kind"] == "custom":
+        found.rulesets.append(ruleset_form({**values, "rules": rules}))
         return
-    phase = word_of(values["phase"])
-    for rule in values.get("rules") or ():
-        plain = _plain(sent_back(rule))
-        found.add_rule(zone, phase, rule_form(plain))
+    for rule in rules:
+        found.add_rule(zone, word_of(values["phase"]), rule)
 
 
 def _plain(value: Any) -> Any:
@@ -144,7 +161,7 @@ def _namespace(found: Gathered, zone: str, values: Json, address: str) -> None:
     found.namespaces.append(values["title"])
 
 
-_OF_ACCOUNT = frozenset({"workers_kv_namespace"})
+_OF_ACCOUNT = frozenset({"workers_kv_namespace", "ruleset"})
 _TAKEN: dict[str, Callable[[Gathered, str, Json, str], None]] = {
     "zone": _zone,
     "record": _record,
