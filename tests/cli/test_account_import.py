@@ -1,6 +1,10 @@
 """An account brought over from one server to another, both real."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -21,6 +25,10 @@ DS = {
     "data": {"key_tag": 1, "algorithm": 13, "digest_type": 2, "digest": "ab" * 32},
 }
 RULES = [{"action": "log", "expression": 'http.host eq "www.example.com"', "description": "seen"}]
+OFFICE = [
+    {"action": "log", "expression": "true", "description": "seen"},
+    {"action": "block", "expression": 'http.host eq "admin"', "ref": "admin"},
+]
 ENTRY = "rulesets/phases/http_request_firewall_custom/entrypoint"
 ALL = {"zones", "records", "settings", "rulesets", "namespaces", "values"}
 
@@ -44,6 +52,7 @@ def there(tmp_path_factory):
     )
     for method, path, body in changes:
         assert server.call(method, f"/zones/{zone}/{path}", body).status == 200
+    make_rulesets(server, zone)
     kv = f"/accounts/{server.ready['account_id']}/storage/kv/namespaces"
     namespace = server.call("POST", kv, {"title": "texts"}).result["id"]
     values = [
@@ -55,12 +64,28 @@ def there(tmp_path_factory):
     server.close()
 
 
+def make_rulesets(server, zone):
+    """A custom one that skips a rule of its own, and entry points of account and zone that execute it."""
+    account = f"/accounts/{server.ready['account_id']}"
+    body = {"name": "office", "kind": "custom", "phase": "http_request_firewall_custom", "rules": OFFICE}
+    made = server.call("POST", f"{account}/rulesets", body).result
+    office, (seen, admin) = made["id"], made["rules"]
+    skip = {"action": "skip", "action_parameters": {"rules": {office: [seen["id"]]}}, "expression": "true"}
+    execute = {"action": "execute", "action_parameters": {"id": office, "version": "1"}, "expression": "true"}
+    bodies = (
+        (f"{account}/rulesets/{office}", [seen, skip, admin]),
+        (f"{account}/{ENTRY}", [execute]),
+        (f"/zones/{zone}/{ENTRY}", [*RULES, execute]),
+    )
+    for path, rules in bodies:
+        assert server.call("PUT", path, {"rules": rules}).status == 200
+
+
 @pytest.fixture
-def here(clean_environment, new_server, monkeypatch):
-    server = new_server().start()
-    monkeypatch.setenv("EDGE_API_BASE", server.ready["api_base"])
-    monkeypatch.setenv("EDGE_TOKEN", server.ready["api_token"])
-    return server
+def here(clean_environment, lent, monkeypatch):
+    monkeypatch.setenv("EDGE_API_BASE", lent.ready["api_base"])
+    monkeypatch.setenv("EDGE_TOKEN", lent.ready["api_token"])
+    return lent
 
 
 @pytest.fixture
@@ -102,18 +127,40 @@ def everything(server):
 
 
 def test_everything_comes_over_and_a_second_run_finds_it(there, here, bring_over):
+    usage = f"/accounts/{here.ready['account_id']}/deprecations/usage"
+    before = here.call("GET", usage).result  # by other tests
+
     code, report = bring_over()
 
     assert (code, report["refused"]) == (0, [])
     assert set(report["made"]) == ALL
     assert everything(here) == everything(there)
 
-    uses = here.call("GET", f"/accounts/{here.ready['account_id']}/deprecations/usage")
-    assert uses.result == [], "a move uses nothing that a date ended"
+    assert here.call("GET", usage).result == before, "a move uses nothing that a date ended"
 
     code, again = bring_over()
     assert (code, again["made"], again["refused"]) == (0, {}, [])
     assert again["here_already"]["records"] == len(RECORDS) + 2
+
+
+def test_a_plan_is_empty_after_it_and_rulesets_are_named(there, here, bring_over):
+    bring_over()
+
+    planned = call("plan", there.ready["api_base"], "--check")
+    assert (planned.code, planned.out) == (0, "Nothing differs.\n"), planned.out
+    assert "version 1 of custom/office; its newest is executed" in planned.err
+    exported = json.loads(call("export", "--json").out)
+    assert [one["name"] for one in exported["rulesets"]] == ["office"]
+    (skip,) = (one for one in exported["rulesets"][0]["rules"] if one["action"] == "skip")
+    assert skip["action_parameters"]["rules"] == {"custom/office": ["seen"]}
+    assert exported["rules"]["custom"][0]["action_parameters"] == {"id": "custom/office"}
+
+
+def test_a_zone_comes_with_the_rulesets_that_it_executes_and_no_others(there, here, bring_over):
+    code, report = bring_over("--zone", "example.com", "--only", "zones", "--only", "rulesets")
+
+    assert (code, report["made"]) == (0, {"zones": 1, "rulesets": 2})
+    assert bring_over("--zone", "example.com", "--only", "rulesets")[1]["made"] == {}
 
 
 def test_a_dry_run_says_the_same_and_does_nothing(here, bring_over):
@@ -187,3 +234,123 @@ def test_a_secret_with_a_blank_is_not_shown(here, monkeypatch):
 
     assert done.code == 1
     assert "secret" not in done.err.replace("IMPORT_TOKEN", "")
+
+
+PRODUCTS = {  # what the front of a server answers, as the hosted service would
+    "/zones/{zone}/custom_pages": [
+        {"id": "500_errors", "state": "customized"},
+        {"id": "x", "state": "default"},
+    ],
+    "/zones/{zone}/pagerules": [{"id": "1"}, {"id": "2"}],
+    "/accounts/{account}/r2/buckets": {"buckets": [{"name": "pictures"}]},
+    "/accounts/{account}/rules/lists": [],
+}
+
+
+ELSEWHERE = "e" * 32  # a managed ruleset of the hosted service
+MANAGED = {"id": "f" * 32, "kind": "zone", "phase": "http_request_firewall_managed", "name": "default"}
+MANAGED_RULES = [
+    {"id": "1" * 32, "action": "execute", "expression": "true", "action_parameters": {"id": ELSEWHERE}},
+    {
+        "id": "2" * 32,
+        "action": "skip",
+        "expression": "true",
+        "description": "not there",
+        "action_parameters": {"ruleset": "current"},
+    },
+]
+
+
+@pytest.fixture
+def with_managed(there, monkeypatch):
+    """The front's zone executes a ruleset that only the hosted service has."""
+    zone = there.call("GET", "/zones?name=example.com").result[0]["id"]
+    path = f"/zones/{zone}/rulesets"
+    whole = {**MANAGED, "rules": MANAGED_RULES}
+    monkeypatch.setitem(PRODUCTS, path, [*there.call("GET", path).result, MANAGED])
+    monkeypatch.setitem(PRODUCTS, f"{path}/{MANAGED['id']}", whole)
+    monkeypatch.setitem(PRODUCTS, f"{path}/phases/{MANAGED['phase']}/entrypoint", whole)
+
+
+@pytest.fixture
+def hosted(there):
+    """The server behind a front that has products which this one does not have."""
+    zone = there.call("GET", "/zones?name=example.com").result[0]["id"]
+    account = there.ready["account_id"]
+    known = {path.format(zone=zone, account=account): found for path, found in PRODUCTS.items()}
+    base = there.ready["api_base"]
+
+    class Front(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            path = self.path.removeprefix("/client/v4")
+            if path in known:
+                envelope = {"success": True, "errors": [], "messages": [], "result": known[path]}
+                self.answer(200, json.dumps(envelope).encode())
+                return
+            request = Request(base + path, headers={"authorization": self.headers["authorization"]})
+            try:
+                with urlopen(request) as answer:
+                    self.answer(200, answer.read())
+            except HTTPError as error:
+                with error:
+                    self.answer(error.code, error.read())
+
+        def answer(self, status, content):
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    front = ThreadingHTTPServer(("127.0.0.1", 0), Front)
+    serving = threading.Thread(target=front.serve_forever)
+    serving.start()
+    yield f"http://127.0.0.1:{front.server_port}/client/v4"
+    front.shutdown()
+    serving.join()
+    front.server_close()
+
+
+LEFT = [
+    "the account: 1 bucket of R2: docs/differences.md lists what is not here",
+    "example.com: 1 custom page: a rule's own response has its text: docs/how-to/edge-rules.md",
+    "example.com: 2 page rules: write redirects and headers as rules: docs/how-to/edge-rules.md",
+]
+TOKENS_LEFT = "the user: 1 token: no secret moves, make new ones: docs/how-to/move-in.md has the commands"
+
+
+def test_what_is_not_carried_over_is_named(there, here, hosted, monkeypatch):
+    monkeypatch.setenv("IMPORT_TOKEN", there.ready["api_token"])
+
+    told = call("import", "--from", hosted, "--dry-run")
+    assert [line for line in told.err.splitlines() if "Not carried" in line] == [
+        f"Not carried over: {line}" for line in [*LEFT, TOKENS_LEFT]
+    ]
+    whole = json.loads(call("import", "--from", hosted, "--json").out)
+    assert whole["not_carried_over"] == [*LEFT, TOKENS_LEFT]
+    planned = call("plan", hosted)  # has the tokens
+    assert [line.strip() for line in planned.err.splitlines()[1:]][: len(LEFT)] == LEFT, planned.err
+    assert (
+        call("import", "--from", hosted, "--zone", "example.net", "--dry-run", "--json").out.count("page")
+        == 0
+    )
+
+
+@pytest.mark.parametrize("command", ["import", "apply"])
+def test_a_ruleset_that_is_not_here_keeps_no_other_rule_back(
+    there, here, with_managed, hosted, monkeypatch, command
+):
+    monkeypatch.setenv("IMPORT_TOKEN", there.ready["api_token"])
+    words = ["import", "--from", hosted] if command == "import" else ["apply", hosted, "--yes"]
+
+    done = call(*words, "--zone", "example.com")
+
+    assert done.code == 0, (done.out, done.err)
+    assert f"execute the ruleset {ELSEWHERE}, which is not here: true" in done.err
+    exported = json.loads(call("export", "--json").out)["zones"]["example.com"]["rules"]
+    assert [rule["description"] for rule in exported["managed"]] == ["not there"]
+    assert call("plan", hosted, "--zone", "example.com", "--check").out == "Nothing differs.\n"

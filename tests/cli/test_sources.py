@@ -2,20 +2,21 @@
 
 import contextlib
 import json
+import re
 import shutil
-import sqlite3
 import subprocess
 import time
 import urllib.request
-from pathlib import Path
+from datetime import UTC, datetime
 
 import pytest
 
 from edgestead.cli.state.sources.blocks import named_statements, nginx_statements
+from tests.cli.powerdns import SBIN, make_folder, pdnsutil
+from tests.cli.powerdns import needed as powerdns_is_needed
 from tests.dns import peers
+from tests.support.pairs import issued
 
-SBIN = "/usr/sbin:/usr/bin:/sbin:/bin"
-PDNS_SCHEMA = Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql")
 ZONE = """
 $TTL 1h
 @        IN SOA ns1 hostmaster 1 7200 900 1209600 300
@@ -34,6 +35,12 @@ key      IN TXT ( "first part " "second part" )
 *.wild   IN A   192.0.2.99
 """
 RECORDS = 12  # beside SOA and NS of the apex
+
+
+@pytest.fixture
+def kv_server(lent):
+    """One whose account has nothing of other tests: what moves in stays there until the next one."""
+    return lent
 
 
 def installed(*programs):
@@ -170,19 +177,16 @@ def test_a_folder_of_zone_files_and_a_signed_one(edgecli, tmp_path):
 @contextlib.contextmanager
 def powerdns(folder):
     """PowerDNS over SQLite with its API on; yields the API's address and its database."""
-    database = folder / "pdns.sqlite3"
-    with contextlib.closing(sqlite3.connect(database)) as made:
-        made.executescript(PDNS_SCHEMA.read_text())
     host, port = peers.private_place()
-    (folder / "pdns.conf").write_text(
-        f"launch=gsqlite3\ngsqlite3-database={database}\nsocket-dir={folder}\nlocal-address={host}\n"
-        f"local-port={port}\napi=yes\napi-key=a-key\nwebserver=yes\nwebserver-address={host}\n"
-        f"webserver-port={port + 1}\nwebserver-allow-from=0.0.0.0/0\ndaemon=no\nguardian=no\nloglevel=3\n"
+    database = make_folder(
+        folder,
+        *(f"local-address={host}", f"local-port={port}", "api=yes", "api-key=a-key", "webserver=yes"),
+        *(f"webserver-address={host}", f"webserver-port={port + 1}", "webserver-allow-from=0.0.0.0/0"),
+        *("daemon=no", "guardian=no"),
     )
     zone = folder / "zone"
     zone.write_text(ZONE + "alias 300 IN ALIAS www.elsewhere.example.\n")
-    util = shutil.which("pdnsutil", path=SBIN)
-    subprocess.run([util, f"--config-dir={folder}", "load-zone", "moved.example", zone], check=True)
+    pdnsutil(folder, "load-zone", "moved.example", zone)
     command = [shutil.which("pdns_server", path=SBIN), f"--config-dir={folder}"]
     with (folder / "said").open("wb") as said, subprocess.Popen(command, stdout=said, stderr=said) as process:
         try:
@@ -198,8 +202,7 @@ def powerdns(folder):
             process.terminate()
 
 
-@installed("pdnsutil", "pdns_server")
-@pytest.mark.skipif(not PDNS_SCHEMA.exists(), reason="pdns-backend-sqlite3 is not installed")
+@powerdns_is_needed
 def test_a_powerdns_moves_in_by_its_database_and_by_its_api(edgecli, tmp_path, monkeypatch):
     with powerdns(tmp_path) as (base, database):
         said = moved(edgecli, f"powerdns:{database}")
@@ -257,6 +260,37 @@ STATE_5 = {
                         "action_parameters": None,
                         "description": "no",
                     }
+                ],
+            },
+        ),
+        (
+            "cloudflare_ruleset",
+            {
+                "account_id": "a1",
+                "id": "5f" * 16,
+                "kind": "custom",
+                "name": "office",
+                "phase": "http_request_firewall_custom",
+                "rules": [{"id": "6f" * 16, "ref": "6f" * 16, "action": "log", "expression": "true"}],
+            },
+        ),
+        (
+            "cloudflare_ruleset",
+            {
+                "account_id": "a1",
+                "kind": "root",
+                "phase": "http_request_firewall_custom",
+                "rules": [
+                    {
+                        "action": "execute",
+                        "expression": "true",
+                        "action_parameters": {"id": "5f" * 16, "version": "3", "overrides": None},
+                    },
+                    {
+                        "action": "skip",
+                        "expression": "true",
+                        "action_parameters": {"rules": {"5f" * 16: ["6f" * 16]}},
+                    },
                 ],
             },
         ),
@@ -323,10 +357,16 @@ def test_a_terraform_state_moves_in_beside_what_it_does_not_name(edgecli, tmp_pa
     assert ("by-hand.moved.example", "A", "192.0.2.77") in held
     assert ("cloudflare_load_balancer.one" in said) == (state is STATE_5)
     assert "random_id" not in said
+    of_account = json.loads(edgecli("export", "--json").out)
+    assert ("custom" in of_account["rules"]) == (state is STATE_5)
+    if state is STATE_5:
+        execute, skip = of_account["rules"]["custom"]
+        assert execute["action_parameters"] == {"id": "custom/office"}
+        assert skip["action_parameters"] == {"rules": {"custom/office": ["6f" * 16]}}
 
 
 NGINX = """
-user www-data; events { worker_connections 1; }
+user www-data; events { worker_connections 64; }
 http {
   map $http_upgrade $connection_upgrade { default upgrade; '' close; }
   upstream app { server 192.0.2.10:3000; server 192.0.2.11:3000; }
@@ -336,7 +376,7 @@ http {
 NGINX_SITES = """
 server { listen 80; server_name moved.example www.moved.example; return 301 https://www.moved.example$uri; }
 server {
-  listen 443 ssl; server_name app.moved.example;
+  listen 443 ssl; server_name app.moved.example; ssl_certificate moved.pem; ssl_certificate_key moved.pem;
   location / { proxy_pass http://app; proxy_set_header Host $host; }
   location = /old { return 302 "https://app.moved.example/new"; }
   location ~ ^/img/(.*)\\.png$ { expires 30d; }
@@ -358,6 +398,27 @@ http://moved.example {
 }
 """
 APP_RULES = {"origin": ["origin of app.moved.example"], "redirect": ["redirect of app.moved.example/old"]}
+
+
+@installed("nginx")
+def test_nginx_itself_takes_these_sites(tmp_path):
+    """At sockets of the folder, so that no port is asked for."""
+    pair = issued("app.moved.example", now=datetime.now(UTC))
+    write_folder(
+        tmp_path,
+        {
+            "nginx.conf": NGINX.replace("http {", "http { access_log off;"),
+            "sites/moved": re.sub(r"listen (\d+)", rf"listen unix:{tmp_path}/\1", NGINX_SITES),
+            "moved.pem": pair.chain + pair.key,
+        },
+    )
+    command = [shutil.which("nginx", path=SBIN), "-t", "-p", tmp_path, "-e", "stderr", "-c", "nginx.conf"]
+
+    done = subprocess.run(
+        [*command, "-g", f"pid {tmp_path}/pid;"], capture_output=True, text=True, timeout=60
+    )
+
+    assert done.returncode == 0, done.stderr
 
 
 def rules_of(edgecli, zone):

@@ -14,11 +14,13 @@ import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import ELSEWHERE, Api, account_of
+from edgestead.cli.server.account_import_left import left_behind, signed_there, tokens_left
 from edgestead.cli.server.account_import_report import Report
+from edgestead.cli.server.account_import_rulesets import RulesetImport
 from edgestead.cli.server.account_import_values import import_namespaces
-from edgestead.cli.server.account_import_zones import import_rulesets, import_zones
+from edgestead.cli.server.account_import_zones import ZONES_PER_PAGE, import_zones
 from edgestead.cli.source import Source, header_value
-from edgestead.cli.target import JSON, Command, api
+from edgestead.cli.target import JSON, Command, api, pages
 
 KINDS = ("zones", "records", "settings", "rulesets", "values")
 TOKEN, EMAIL, KEY = "IMPORT_TOKEN", "IMPORT_EMAIL", "IMPORT_KEY"
@@ -57,12 +59,21 @@ def import_account(
     wanted = frozenset(kinds or KINDS)
     report = Report(dry_run)
     theirs, ours = account_of(there, account), account_of(here, None)
+    rulesets = None
+    if "rulesets" in wanted:
+        rulesets = RulesetImport(there, here, f"/accounts/{theirs}", f"/accounts/{ours}", report)
     if wanted & {"zones", "records", "settings", "rulesets"}:
-        import_zones(there, here, theirs, ours, zones, wanted, report)
-    if "rulesets" in wanted and not zones:
-        import_rulesets(there, here, f"/accounts/{theirs}", f"/accounts/{ours}", "the account", report)
+        import_zones(there, here, theirs, ours, zones, wanted, report, rulesets)
+    if rulesets is not None and not zones:
+        rulesets.account()
     if "values" in wanted and not zones:
         import_namespaces(there, here, theirs, ours, report)
+    if not kinds:
+        query: dict[str, object] = {"account.id": theirs, "per_page": ZONES_PER_PAGE}
+        chosen = [one for one in pages(there, "/zones", query) if not zones or one["name"] in zones]
+        report.left += left_behind(there, theirs, chosen)
+        report.left += () if zones else tokens_left(there, theirs)
+        report.left += signed_there(there, chosen)
     (report.echo_json if as_json else report.echo)()
     if report.refused:
         raise SystemExit(1)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from edgestead.cli.failure import Failed
 from edgestead.cli.http import Refused
 from edgestead.cli.table import echo_table, words
 
@@ -25,6 +26,7 @@ class Report:
     def __init__(self, dry_run: bool) -> None:
         self.dry_run = dry_run
         self.refused: list[Refusal] = []
+        self.left: list[str] = []  # what of the account is not carried over
         self._made: dict[str, int] = {}
         self._there: dict[str, int] = {}
 
@@ -34,9 +36,10 @@ class Report:
     def was_there(self, kind: str, count: int = 1) -> None:
         self._there[kind] = self._there.get(kind, 0) + count
 
-    def refuse(self, what: str, refusal: Refused) -> None:
+    def refuse(self, what: str, failure: Failed) -> None:
         """Something was not taken; the run goes on."""
-        self.refused.append(Refusal(what, "; ".join(refusal.messages)))
+        reason = "; ".join(failure.messages) if isinstance(failure, Refused) else failure.message
+        self.refused.append(Refusal(what, reason))
 
     def echo(self) -> None:
         kinds = list(dict.fromkeys((*self._made, *self._there)))
@@ -51,6 +54,9 @@ class Report:
         if len(self.refused) > REFUSALS_SHOWN_MAX:
             click.echo(f"Refused: {len(self.refused) - REFUSALS_SHOWN_MAX} more; --json lists all", err=True)
 
+        for line in self.left:
+            click.echo(f"Not carried over: {words(line)}", err=True)
+
     def echo_json(self) -> None:
         import json
 
@@ -59,5 +65,6 @@ class Report:
             "made": self._made,
             "here_already": self._there,
             "refused": [refusal._asdict() for refusal in self.refused],
+            "not_carried_over": self.left,
         }
         click.echo(json.dumps(whole, indent=2))

@@ -1,18 +1,21 @@
-"""Zones of another server: themselves, their records, settings and rulesets.
+"""Zones of another server: themselves, their records and settings.
 
-Owns  what of each is brought over, and when it counts as being here.
-Not   values of namespaces (`cli.server.account_import_values`). Imports click and the standard library only.
+Owns  what of each is brought over, and when it counts as being here; sending one thing after another.
+Not   rulesets (`cli.server.account_import_rulesets`), values of namespaces
+      (`cli.server.account_import_values`). Imports click and the standard library only.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import Api, Refused, segment
 from edgestead.cli.progress import Progress
 from edgestead.cli.server.account_import_report import Report
 from edgestead.cli.target import Json, pages
-from edgestead.model.rule_members import sent_back
+
+if TYPE_CHECKING:
+    from edgestead.cli.server.account_import_rulesets import RulesetImport
 
 ZONES_PER_PAGE = 50  # what the smallest of the servers gives
 RECORDS_PER_BATCH = 200
@@ -25,7 +28,7 @@ IDENTITY = ("type", "name", "content", "priority")
 DNS_SETTINGS = ("flatten_all_cnames", "multi_provider", "ns_ttl")
 VIEWS = {"cname_flattening": "flatten_all_cnames"}  # a zone setting that is an older view of a DNS setting
 _OWN_TYPES = ("SOA",)  # each server makes its own
-_ABSENT = frozenset({400, 403, 404, 405, 410})  # of a part that the other server does not offer, or not to us
+ABSENT = frozenset({400, 403, 404, 405, 410})  # of a part that the other server does not offer, or not to us
 
 
 def import_zones(
@@ -36,6 +39,7 @@ def import_zones(
     names: Sequence[str],
     wanted: frozenset[str],
     report: Report,
+    rulesets: "RulesetImport | None",
 ) -> None:
     """Every zone of their account, or those that are named. Raises Failed."""
     query: dict[str, object] = {"account.id": their_account, "per_page": ZONES_PER_PAGE}
@@ -45,13 +49,20 @@ def import_zones(
     chosen = [found[name] for name in (names or sorted(found))]
     with Progress("Zones", "zones", len(chosen)) as progress:
         for zone in chosen:
-            _import_zone(there, here, our_account, zone, wanted, report)
+            if zone.get("type") == "secondary":  # its records are its primary's: `account_import_left` says
+                progress.advance(1, 1)
+                continue
+            zone_id = _import_zone(there, here, our_account, zone, wanted, report)
+            if rulesets is not None and (zone_id is not None or report.dry_run):
+                path = None if zone_id is None else f"/zones/{zone_id}"
+                rulesets.entry_points(f"/zones/{zone['id']}", path, zone["name"])
             progress.advance(1, 1)
 
 
 def _import_zone(
     there: Api, here: Api, our_account: str, zone: Json, wanted: frozenset[str], report: Report
-) -> None:
+) -> str | None:
+    """Its id here; None where it was refused, or would be made."""
     name = zone["name"]
     ours = here.call("GET", "/zones", query={"name": name})["result"]
     zone_id = ours[0]["id"] if ours else None
@@ -67,15 +78,13 @@ def _import_zone(
             zone_id = here.call("POST", "/zones", json_body=body, repeat=False)["result"]["id"]
         except Refused as refusal:
             report.refuse(f"zone {name}", refusal)
-            return
+            return None
         report.made("zones")
     if "records" in wanted:
         _import_records(there, here, zone["id"], zone_id, name, report)
     if "settings" in wanted:
         _import_settings(there, here, zone["id"], zone_id, name, report)
-    if "rulesets" in wanted:
-        our_path = None if zone_id is None else f"/zones/{zone_id}"
-        import_rulesets(there, here, f"/zones/{zone['id']}", our_path, name, report)
+    return zone_id
 
 
 def _import_records(
@@ -132,15 +141,16 @@ def _record_body(record: Json) -> Json:
     """What a record is made with: `data` where there is some, since both say the same."""
     body = {member: record[member] for member in RECORD_MEMBERS if record.get(member) not in (None, [], {})}
     if "data" in body:
-        del body["content"]
-        body.pop("priority", None)
+        body.pop("content", None)
+        if "priority" in body["data"]:  # of SRV; a URI record has it beside its data
+            body.pop("priority", None)
     return body
 
 
 def _import_settings(
     there: Api, here: Api, their_id: str, our_id: str | None, name: str, report: Report
 ) -> None:
-    theirs = {one["id"]: one for one in _optional(there, f"/zones/{their_id}/settings") or ()}
+    theirs = {one["id"]: one for one in optional(there, f"/zones/{their_id}/settings") or ()}
     if our_id is None:  # a dry run: what nobody changed there is what a new zone has
         report.made("settings", sum(1 for one in theirs.values() if one.get("modified_on")))
         return
@@ -154,14 +164,14 @@ def _import_settings(
             report.was_there("settings")
             continue
         path, body = f"/zones/{our_id}/settings/{segment(id_)}", {"value": value}
-        _put(here, "PATCH", path, body, f"setting {id_} of {name}", "settings", report)
+        put(here, "PATCH", path, body, f"setting {id_} of {name}", "settings", report)
 
 
 def _import_dns_settings(
     there: Api, here: Api, their_id: str, our_id: str, name: str, report: Report
 ) -> frozenset[str]:
     """Those that the other server has."""
-    theirs = _optional(there, f"/zones/{their_id}/dns_settings")
+    theirs = optional(there, f"/zones/{their_id}/dns_settings")
     if not isinstance(theirs, dict):
         return frozenset()
     path = f"/zones/{our_id}/dns_settings"
@@ -172,58 +182,30 @@ def _import_dns_settings(
             report.was_there("settings")
         else:
             body = {member: theirs[member]}
-            _put(here, "PATCH", path, body, f"{member} of {name}", "settings", report)
+            put(here, "PATCH", path, body, f"{member} of {name}", "settings", report)
     return frozenset(known)
 
 
-def import_rulesets(
-    there: Api, here: Api, their_path: str, our_path: str | None, name: str, report: Report
-) -> None:
-    """The entry points of a zone or an account, with their rules. Custom rulesets that they execute are not
-    brought over: their rules are refused, with the reason."""
-    for ruleset in _optional(there, f"{their_path}/rulesets") or ():
-        if ruleset.get("kind") not in ("zone", "root"):
-            continue
-        phase = ruleset["phase"]
-        entry = f"/rulesets/phases/{segment(phase)}/entrypoint"
-        rules = (there.call("GET", their_path + entry)["result"].get("rules")) or []
-        if not rules:
-            continue
-        if our_path is None:
-            report.made("rulesets")
-            continue
-        body = {
-            "description": ruleset.get("description") or "",
-            "rules": [sent_back(rule) for rule in rules],
-        }
-        if _has_rules(here, our_path + entry):
-            report.was_there("rulesets")
-            continue
-        _put(here, "PUT", our_path + entry, body, f"rules of {phase} of {name}", "rulesets", report)
-
-
-def _has_rules(here: Api, path: str) -> bool:
-    found = _optional(here, path)
-    return isinstance(found, dict) and bool(found.get("rules"))
-
-
-def _put(here: Api, method: str, path: str, body: Json, what: str, kind: str, report: Report) -> None:
+def put(here: Api, method: str, path: str, body: Json, what: str, kind: str, report: Report) -> Json | None:
+    """Send it, and report what became of it. The answer's result; None in a dry run, and of a refusal."""
     if report.dry_run:
         report.made(kind)
-        return
+        return None
     try:
-        here.call(method, path, json_body=body)
-        report.made(kind)
+        answer: Json = here.call(method, path, json_body=body)["result"]
     except Refused as refusal:
         report.refuse(what, refusal)
+        return None
+    report.made(kind)
+    return answer
 
 
-def _optional(server: Api, path: str) -> Any:
+def optional(server: Api, path: str) -> Any:
     """What is at a path; None where the server does not offer it."""
     try:
         return server.call("GET", path)["result"]
     except Refused as refusal:
-        if refusal.status in _ABSENT:
+        if refusal.status in ABSENT:
             return None
         raise
 
