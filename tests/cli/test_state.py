@@ -3,6 +3,7 @@
 import json
 import random
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -39,11 +40,16 @@ custom = [
 
 
 @pytest.fixture
-def site(edgecli, tmp_path):
+def kv_server(lent):
+    """One whose account has nothing of other tests: these commands look at all of it."""
+    return lent
+
+
+@pytest.fixture
+def site(tmp_path):
     path = tmp_path / "site.toml"
     path.write_text(SITE)
-    yield path
-    edgecli("zone", "delete", "site.example", "--yes")
+    return path
 
 
 def write(path, old, new):
@@ -81,6 +87,25 @@ def test_what_is_exported_is_what_is_there(edgecli, site, tmp_path, form):
         tuple(sorted(map(str, one.items()))) for one in wanted["records"]
     }
     assert (whole["rules"], whole["settings"]) == (wanted["rules"], wanted["settings"])
+
+
+@pytest.mark.parametrize("form", ["toml", "json"])
+def test_every_setting_is_what_it_was_after_export_and_apply(edgecli, kv_server, tmp_path, form):
+    zone = kv_server.make_zone("site.example")
+    settings = f"/zones/{zone}/settings"
+    for one in kv_server.call("GET", settings).result:
+        if one["editable"]:  # switches as they are not by default, the rest as somebody's choice
+            value = {"on": "off", "off": "on"}.get(str(one["value"]), one["value"])
+            if kv_server.call("PATCH", f"{settings}/{one['id']}", {"value": value}).status != 200:
+                kv_server.call("PATCH", f"{settings}/{one['id']}", {"value": one["value"]})
+    written = str(tmp_path / f"out.{form}")
+    assert edgecli("export", "-o", written).code == 0
+    edgecli("zone", "delete", "site.example", "--yes")
+
+    assert edgecli("apply", written, "--yes").code == 0
+
+    assert edgecli("plan", written, "--check").out.endswith("Nothing differs.\n")
+    assert len(document.read(Path(written))["zones"]["site.example"]["settings"]) > 50
 
 
 def test_differences_are_told_in_lines_and_an_exit_code(edgecli, site):
@@ -143,14 +168,152 @@ def test_more_records_than_a_transaction_takes(edgecli, tmp_path):
     assert edgecli("plan", str(path), "--check").code == 0
     path.write_text(json.dumps({"zones": {"many.example": {"records": records[:5]}}}))
     assert edgecli("apply", str(path), "--yes").out.endswith("445 changes made.\n")
-    edgecli("zone", "delete", "many.example", "--yes")
+
+
+TOKENS = """
+[[tokens]]
+name = "certbot"
+policies = [{ permissions = ["DNS Write", "Zone Read"], on = ["zone site.example"] }]
+
+[[tokens]]
+name = "reader"
+policies = [
+  { effect = "allow", permissions = ["Zone Read"], on = ["zones"] },
+  { effect = "deny", permissions = ["Zone Read"], on = ["zone site.example"] },
+  { permissions = ["Workers KV Storage Read"], on = ["account"] },
+  { permissions = ["API Tokens Read"], on = ["user"] },
+]
+from = ["192.0.2.0/24"]
+not_from = ["192.0.2.7"]
+expires_on = "2100-01-01T00:00:00Z"
+
+[[tokens]]
+name = "off"
+account = true
+disabled = true
+policies = [{ permissions = ["Account Settings Read"], on = ["account"] }]
+
+[zones."site.example"]
+"""
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tokens.toml"
+    path.write_text(TOKENS)
+    return path
+
+
+def test_tokens_are_made_with_their_policies_and_without_a_secret(edgecli, tokens, tmp_path):
+    planned = edgecli("plan", str(tokens))
+    assert "+ token certbot: allow DNS Write, Zone Read on zone site.example" in planned.out
+
+    done = edgecli("apply", str(tokens), "--yes")
+
+    assert done.code == 0, done.err
+    assert "`edgecli token roll off --account` prints a secret" in done.out
+    assert edgecli("plan", str(tokens), "--check").out.endswith("Nothing differs.\n")
+    (found,) = (one for one in json.loads(edgecli("token", "list", "--json").out) if one["name"] == "certbot")
+    assert next(iter(found["policies"][0]["resources"])).startswith("com.edge.api.account.zone.")
+    written = tmp_path / "out.toml"
+    assert edgecli("export", "-o", str(written)).code == 0
+    assert edgecli("plan", str(written), "--check").code == 0
+    named = {one["name"]: one for one in document.read(written)["tokens"]}
+    assert [named[one["name"]] for one in document.read(tokens)["tokens"]] == document.read(tokens)["tokens"]
+    part = tmp_path / "zone.toml"
+    edgecli("export", "--zone", "site.example", "-o", str(part))
+    assert "tokens" not in document.read(part)
+
+
+def test_a_token_that_differs_is_changed_and_keeps_its_secret(edgecli, tokens):
+    edgecli("apply", str(tokens), "--yes")
+    secret = edgecli("token", "roll", "reader", "--yes").out.strip()
+    write(tokens, '"192.0.2.0/24"', '"127.0.0.0/8"')
+    write(tokens, "disabled = true", "disabled = false")
+
+    planned = edgecli("plan", str(tokens))
+    assert "~ token reader: from ['192.0.2.0/24'] → ['127.0.0.0/8']" in planned.out
+    assert "~ token off: disabled on → default" in planned.out
+    assert edgecli("apply", str(tokens), "--yes").code == 0
+
+    assert edgecli("plan", str(tokens), "--check").code == 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("EDGE_TOKEN", secret)
+        assert "site.example" not in edgecli("zone", "list").out  # what it may, and what it may not
+        refused = edgecli("export")
+        assert "Not carried over" in refused.err
+        assert "tokens of the account" in refused.err
+
+
+def test_a_permission_that_is_none_is_told_before_anything_is_changed(edgecli, tokens):
+    write(tokens, '"DNS Write"', '"DNS Scribble"')
+
+    planned, done = edgecli("plan", str(tokens)), edgecli("apply", str(tokens), "--yes")
+
+    assert (planned.code, done.code) == (1, 1)
+    assert "no permission group 'DNS Scribble'" in planned.err
+    assert "site.example" not in edgecli("zone", "list").out
+
+
+def test_a_token_that_has_expired_is_there_already(edgecli, tokens):
+    write(tokens, "2100-01-01", "2026-01-01")
+
+    assert edgecli("apply", str(tokens), "--yes").code == 0
+
+    assert edgecli("plan", str(tokens), "--check").out.endswith("Nothing differs.\n")
+
+
+def test_who_may_not_read_tokens_compares_the_rest(edgecli, narrow_plan, tokens):
+    edgecli("apply", str(tokens), "--yes")
+    looked = narrow_plan(tokens)
+    assert (looked.code, looked.out) == (0, "Nothing differs.\n"), looked.out
+    assert "tokens of the user: " in looked.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"zone site.example"]', '"zone nowhere.example"]', "no 'zone nowhere.example' that it could reach"),
+        ('["zones"]', '["zones", "account"]', "write two policies"),
+        ('"DNS Write"', '"DNS Scribble"', "no permission group 'DNS Scribble'"),
+    ],
+)
+def test_a_token_that_nobody_can_make_is_told(edgecli, tokens, old, new, words):
+    write(tokens, old, new)
+
+    done = edgecli("apply", str(tokens), "--yes")
+
+    assert (done.code, words in done.err) == (1, True), done.err
 
 
 BAD = [
-    ("x = 1", "'x' is unknown; known are zones, namespaces"),
+    ("tokens = 1", "tokens are not a list"),
+    ("tokens = [1]", "token 1 is not a table"),
+    ('tokens = [{name = "a"}]', "token 1: name or policies are missing"),
+    ('tokens = [{nam = "a"}]', "token 1: 'nam' is unknown; known are name"),
+    ('tokens = [{name = "a", policies = [{on = ["user"]}]}]', "permissions and on, each a list of texts"),
+    ('tokens = [{name = "a", policies = [{effect = "x"}]}]', "effect is allow or deny"),
+    ('tokens = [{name = "a", policies = [1]}]', "a policy is not a table"),
+    ('tokens = [{name = "a", policies = [{one = ["user"]}]}]', "'one' is unknown"),
+    ('tokens = [{name = "a", disabled = 1, policies = [{}]}]', "disabled is not true or false"),
+    (
+        'tokens = [{name = "a", from = [1], policies = [{permissions = ["DNS Read"], on = ["user"]}]}]',
+        "lists of",
+    ),
+    ("x = 1", "'x' is unknown; known are zones, rules, rulesets, tsig_keys, namespaces"),
+    ("rules = 1", "rules is not a table"),
+    ("rules = {custom = 1}", "the account: rules of custom are not a list"),
+    ("rulesets = 1", "rulesets are not a list"),
+    ("rulesets = [{name = 1}]", "ruleset 1: name is not a text"),
+    ('rulesets = [{name = "a"}]', "ruleset 1: name or phase are missing"),
+    ('rulesets = [{name = "a", phase = "custom", rules = [{}]}]', "ruleset 1, rule 1 of custom: action is"),
+    (
+        'rulesets = [{name = "a", phase = "custom"}, {name = "a", phase = "http_request_firewall_custom"}]',
+        "the ruleset custom/a is there twice",
+    ),
     ("[zones", "Expected"),
     ('namespaces = "a"', "namespaces is not a list of titles"),
-    ('[zones."a.example"]\nrecord = []', "zone a.example: 'record' is unknown; known are paused"),
+    ('[zones."a.example"]\nrecord = []', "zone a.example: 'record' is unknown; known are type, primaries"),
     ('[zones."a.example"]\npaused = 1', "paused is not true or false"),
     ('[zones."a.example"]\nrecords = [{name="a", type="A"}]', "zone a.example, record 1: content is missing"),
     ('[zones."a.example"]\nrecords = [1]', "zone a.example, record 1 is not a table"),
@@ -161,6 +324,15 @@ BAD = [
     ('[zones."a.example".rules]\ncustom = [{}]', "rule 1 of custom: action is missing"),
     ('[zones."a.example".rules]\ncustom = {}', "rules of custom are not a list"),
     ("zones = 1", "zones is not a table"),
+    ('[zones."a.example"]\ntype = "partial"', "type is full or secondary"),
+    ('[zones."a.example"]\ndnssec = "on"', "dnssec is active or disabled"),
+    ('[zones."a.example"]\ndnssec_settings = {layout = "csk"}', "dnssec_settings: 'layout' is unknown"),
+    ('[zones."a.example"]\nprimaries = []', "primaries are those of a zone with type"),
+    ('[zones."a.example"]\ntype = "secondary"\nrecords = []', "is secondary: its records are its primary's"),
+    ('[zones."a.example"]\ntype = "secondary"\nprimaries = [{}]', "primary 1: ip is missing"),
+    ('[zones."a.example"]\ntype = "secondary"\nprimaries = [{ip = 1}]', "primary 1: ip is not a text"),
+    ("tsig_keys = {}", "TSIG keys are not a list"),
+    ('tsig_keys = [{name = "a", secret = "b"}]', "TSIG key 1: 'secret' is unknown"),
 ]
 
 

@@ -1,26 +1,24 @@
 """Changes of a plan, made through the API.
 
-Owns  which requests make them, and their order: zone by zone, records of a zone in one transaction up to
-      BATCH_MAX of them.
-Not   what has to change. Imports click and the standard library only.
+Owns  which requests make them, and their order: zone by zone.
+Not   what has to change; records (`cli.state.records`). Imports click and the standard library only.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from edgestead.cli.failure import Failed
-from edgestead.cli.http import segment
 from edgestead.cli.kv.remote import namespaces_path
-from edgestead.cli.rule.phases import full_name
-from edgestead.cli.state.document import RECORD_DEFAULTS, Json, absolute, record_form
+from edgestead.cli.rule.names import Names
+from edgestead.cli.state import rules, tokens
+from edgestead.cli.state.document import Json
 from edgestead.cli.state.plan import Change
-from edgestead.cli.state.server import records_of, zones_of
+from edgestead.cli.state.records import make_records
+from edgestead.cli.state.secondaries import FULL, SECONDARY, Peers
+from edgestead.cli.state.server import names_of, zones_of
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
-
-BATCH_MAX = 200  # what the smallest plan takes in one transaction
-
 
 Tell = Callable[[str], None]
 
@@ -34,22 +32,55 @@ def make(server: "Api", account: str, changes: Sequence[Change], *, tell: Tell) 
         if change.kind == "namespace":
             server.call("POST", namespaces_path(account), json_body={"title": change.after}, repeat=False)
             tell(str(change))
+    names, peers = names_of(server, account), Peers(server, account)
+    for change in changes:
+        if change.kind == "tsig key":
+            peers.send_key(change.before, change.after)
+            secret = (
+                f"; `edgecli dns key show {shlex.quote(change.what)}` prints its secret for the other end"
+            )
+            tell(f"{change}{secret if change.sign == '+' else ''}")
+    rules.make_rulesets(server, account, names, [one for one in changes if one.kind == "ruleset"], tell)
+    for change in changes:
+        if change.kind == "rules" and not change.where:
+            rules.make_rules(server, f"/accounts/{account}", names, change)
+            tell(str(change))
     zones = zones_of(server, account)
     for name in dict.fromkeys(change.where for change in changes if change.where):
         here = [change for change in changes if change.where == name]
-        _make_zone(server, account, name, zones.get(name), here, tell)
+        _make_zone(server, account, names, peers, name, zones.get(name), here, tell)
+    _make_tokens(server, account, [change for change in changes if change.kind == "token"], tell)
+
+
+def _make_tokens(server: "Api", account: str, changes: Sequence[Change], tell: Tell) -> None:
+    """After the zones that they name. A new one has a secret that nobody saw, which `roll` replaces."""
+    zones = zones_of(server, account) if changes else {}
+    for change in changes:
+        tokens.send(server, account, zones, change.before, change.after)
+        of_account = " --account" if change.after.get("account") else ""
+        secret = f"; `edgecli token roll {shlex.quote(change.what)}{of_account}` prints a secret for it"
+        tell(f"{change}{secret if change.sign == '+' else ''}")
 
 
 def _make_zone(
-    server: "Api", account: str, name: str, zone: Json | None, changes: list[Change], tell: Tell
+    server: "Api",
+    account: str,
+    names: Names,
+    peers: Peers,
+    name: str,
+    zone: Json | None,
+    changes: list[Change],
+    tell: Tell,
 ) -> None:
     if zone is None:
-        body = {"name": name, "type": "full", "account": {"id": account}}
+        made = [change for change in changes if change.kind == "zone" and change.sign == "+"]
+        type_ = SECONDARY if made[0].after == SECONDARY else FULL
+        body = {"name": name, "type": type_, "account": {"id": account}}
         zone = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
         assert zone is not None
-        _done(name, [change for change in changes if change.kind == "zone" and change.sign == "+"], tell)
+        _done(name, made, tell)
     path = f"/zones/{zone['id']}"
-    _make_records(server, path, zone, [change for change in changes if change.kind == "record"], tell)
+    make_records(server, zone, [change for change in changes if change.kind == "record"], tell)
     settings = [change for change in changes if change.kind == "setting"]
     if settings:
         items = [{"id": change.what, "value": change.after} for change in settings]
@@ -59,58 +90,23 @@ def _make_zone(
     if dns:
         server.call("PATCH", f"{path}/dns_settings", json_body={change.what: change.after for change in dns})
         _done(name, dns, tell)
+    dnssec = [change for change in changes if change.kind in ("dnssec", "dnssec setting")]
+    if dnssec:
+        named = {"status" if one.kind == "dnssec" else one.what: one.after for one in dnssec}
+        server.call("PATCH", f"{path}/dnssec", json_body=named)
+        _done(name, dnssec, tell)
     for change in changes:
-        if change.kind == "rules":
-            entry = f"{path}/rulesets/phases/{segment(full_name(change.what))}/entrypoint"
-            rules = [{"expression": "true", **rule} for rule in change.after]
-            server.call("PUT", entry, json_body={"rules": rules})
+        if change.kind == "primaries":
+            peers.send(path, name, change.before, change.after)
+            _done(name, [change], tell)
+        elif change.kind == "rules":
+            rules.make_rules(server, path, names, change)
             _done(name, [change], tell)
         elif change.kind == "zone" and change.sign == "~":
             server.call("PATCH", path, json_body={"paused": change.after})
             _done(name, [change], tell)
 
 
-def _make_records(server: "Api", path: str, zone: Json, changes: list[Change], tell: Tell) -> None:
-    name = zone["name"]
-    ids = list(_with_ids(server, zone, changes))
-    for portion in _portions(ids, BATCH_MAX):
-        body = {
-            "deletes": [{"id": id_} for id_, change in portion if change.sign == "-"],
-            "puts": [
-                {"id": id_, **_body(change.after, name)} for id_, change in portion if change.sign == "~"
-            ],
-            "posts": [_body(change.after, name) for _, change in portion if change.sign == "+"],
-        }
-        server.call("POST", f"{path}/dns_records/batch", json_body=body, repeat=False)
-        _done(name, [change for _, change in portion], tell)
-
-
-def _with_ids(server: "Api", zone: Json, changes: list[Change]) -> Iterator[tuple[str, Change]]:
-    """Each with the record that it is about. Raises Failed: somebody changed it since the plan."""
-    if not changes:
-        return
-    left = [(record_form(one, zone["name"]), one["id"]) for one in records_of(server, zone)]
-    for change in changes:
-        if change.before is None:
-            yield "", change
-            continue
-        found = next((one for one in left if one[0] == change.before), None)
-        if found is None:
-            raise Failed(f"{zone['name']}: {change.what} was changed meanwhile.", "Run it again.")
-        left.remove(found)
-        yield found[1], change
-
-
-def _body(record: Json, zone: str) -> Json:
-    whole = {**RECORD_DEFAULTS, **record, "name": absolute(record["name"], zone)}
-    return {member: value for member, value in whole.items() if member != "priority" or value is not None}
-
-
 def _done(zone: str, changes: Iterable[Change], tell: Tell) -> None:
     for change in changes:
         tell(f"{zone}: {change}")
-
-
-def _portions(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

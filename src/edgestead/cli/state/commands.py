@@ -39,10 +39,10 @@ def _with_sources(command: Callable[..., None]) -> Callable[..., None]:
 @JSON
 @_with_sources
 def export(source: str, zones: tuple[str, ...], output: Path | None, as_json: bool) -> None:
-    """Print zones, records, settings, rules and namespaces as one TOML document.
+    """Print zones, records, settings, rules, rulesets, namespaces and tokens' policies as one TOML document.
 
-    `edgecli plan FILE` compares it with a server, `apply FILE` makes it true there. Values, objects and
-    secrets are not in it: `edgecli backup` copies these. With --from it is written of another program.
+    `edgecli plan FILE` compares it with a server, `apply FILE` makes it true there. Values, objects, secrets
+    and members are not in it: `edgecli backup` copies these. With --from it is written of another program.
 
     \b
       edgecli export > edge.toml
@@ -55,8 +55,6 @@ def export(source: str, zones: tuple[str, ...], output: Path | None, as_json: bo
     state, left = document_of(source, zones)
     if missing := [name for name in zones if name not in state["zones"]]:
         raise Failed(f"There is no zone {', '.join(missing)}.", _where_zones_are(source))
-    if zones:
-        state.pop("namespaces", None)
     _tell_left(left)
     text = document.write(state, as_json=as_json or (output is not None and output.suffix == ".json"))
     if output is None:
@@ -76,7 +74,7 @@ def plan(source: str, zones: tuple[str, ...], check: bool, as_json: bool) -> Non
     """Show what `edgecli apply SOURCE` would change. Nothing is changed.
 
     A zone, a setting or a phase that SOURCE does not name stays as it is. `records` of a zone, and rules of a
-    phase, are all of them: what is not there goes.
+    phase or of a ruleset, are all of them: what is not there goes.
 
     \b
       edgecli plan edge.toml --check
@@ -98,8 +96,9 @@ def plan(source: str, zones: tuple[str, ...], check: bool, as_json: bool) -> Non
 def apply(source: str, zones: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> None:
     """Make a server what SOURCE says, after a y/n question.
 
-    The records of a zone change in one transaction, up to 200 of them; `edgecli zone history` shows it, and
-    `undo` takes it back. DNS and the edge have each change when its line is printed.
+    The records of a zone change in one transaction, or as few as its plan allows; `edgecli zone history`
+    shows them, and `undo` or `restore` takes them back. DNS and the edge have each change when its line is
+    printed.
 
     \b
       edgecli apply edge.toml
@@ -141,7 +140,11 @@ def diff(before: str, after: str, zones: tuple[str, ...], as_json: bool) -> None
     transfers = [one.startswith(TRANSFER) for one in sources]
     if all(transfers) and not zones:
         raise click.UsageError("Two name servers: say which zones with --zone.")
-    known = {one: _document(one, zones) for one in sources if not one.startswith(TRANSFER)}
+    known = {
+        one: _document(one, zones, transferred=any(transfers))
+        for one in sources
+        if not one.startswith(TRANSFER)
+    }
     named = zones or [name for one in known.values() for name in one.get("zones", {})]
     documents = [known[one] if one in known else _document(one, named) for one in sources]
     if any(transfers):  # what a transfer does not carry is not compared
@@ -158,18 +161,54 @@ def _where_zones_are(source: str) -> str:
 
 def _against_server(source: str, zones: Collection[str]) -> tuple[list[Change], list[str]]:
     from edgestead.cli.http import account_of
-    from edgestead.cli.state.server import state_of
+    from edgestead.cli.state import rules
+    from edgestead.cli.state.secondaries import compare_without_keys, refuse_types
+    from edgestead.cli.state.server import account_rules, keys_of, names_of, state_of, tokens_of
+    from edgestead.cli.state.tokens import refuse_unknown
 
     wanted = _document(source, zones)
     server = api()
-    now = state_of(server, account_of(server, None), wanted["zones"])
-    return changes(now, wanted), unnamed(now, wanted)
+    account = account_of(server, None)
+    names, left = names_of(server, account), list[str]()
+    now = state_of(server, account, names, wanted["zones"])
+    if "rules" in wanted or "rulesets" in wanted:
+        now |= account_rules(server, account, names, left)
+        if left:  # who may not read them compares the rest
+            wanted = {member: value for member, value in wanted.items() if member not in rules.OF_ACCOUNT}
+        _tell_left(left)
+    if "tsig_keys" in wanted:
+        unread: list[str] = []
+        now |= keys_of(server, account, unread)
+        if unread:
+            wanted = {member: value for member, value in wanted.items() if member != "tsig_keys"}
+        _tell_left(unread)
+    if compare_without_keys(now, wanted):
+        _tell_left(["TSIG keys of primaries: these credentials may not read which they are"])
+    refuse_types(now, wanted)
+    if "://" in source:
+        _tell_left(list(rules.leave_absent(wanted, names)))
+    rules.name_rulesets(wanted, names)
+    rules.refuse_unknown(wanted, names)
+    if "tokens" in wanted:
+        left = []
+        now["tokens"] = []
+        for owner in sorted({bool(one.get("account")) for one in wanted["tokens"]}):
+            told = len(left)
+            now["tokens"] += tokens_of(server, account, [owner], left)
+            if len(left) > told:  # who may not read them compares the rest
+                wanted["tokens"] = [one for one in wanted["tokens"] if bool(one.get("account")) != owner]
+        _tell_left(left)
+    found = changes(now, wanted)
+    for change in found:
+        if change.kind == "token":
+            refuse_unknown(change.after)
+    return found, unnamed(now, wanted)
 
 
-def _document(source: str, zones: Collection[str]) -> Json:
+def _document(source: str, zones: Collection[str], *, transferred: bool = False) -> Json:
     from edgestead.cli.state.sources import document_of
 
-    document, left = document_of(source, zones)
+    document, left = document_of(source, zones, transferred=transferred)
     _tell_left(left)
     return document
 
