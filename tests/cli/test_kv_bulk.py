@@ -308,7 +308,7 @@ def test_each_batch_advances_by_its_own_part_of_the_file_in_whatever_order_they_
 
     def send(_namespace, items):
         if len(items) == 1000:
-            assert last_is_sent.wait(10)
+            assert last_is_sent.wait(60)
         return []
 
     class Advanced:
@@ -454,6 +454,27 @@ def test_a_namespace_leaves_as_the_file_that_put_takes(edgecli, file, where):
     assert json.loads(edgecli("kv", "bulk", "export", "--prefix", "b", *where).out) == written[1:2]
     edgecli("kv", "bulk", "delete", file([one["key"] for one in written], "keys.json"), "--yes", *where)
     assert json.loads(edgecli("kv", "bulk", "export", *where).out) == []
+
+
+def test_pairs_that_expired_since_an_export_are_left_out_if_asked(edgecli, where, file):
+    ended = {"key": "ended", "value": "x", "expiration": 1_000_000_000}
+    stays = {"key": "stays", "value": "x", "expiration": 4_000_000_000}
+    pairs = file([ended, stays, {"key": "no end", "value": '"expiration": 1'.replace(" ", "_")}, ended])
+
+    refused = edgecli("kv", "bulk", "put", pairs, *where)
+    assert (refused.code, "Item 0 is refused" in refused.err) == (1, True)
+    assert "60 seconds in the future" in refused.err
+
+    pairs = file([ended, stays, {"key": "ttl", "value": "x", "expiration": 1, "expiration_ttl": 600}, ended])
+    done = edgecli("kv", "bulk", "put", "--skip-expired", pairs, *where)
+    assert (done.code, done.out) == (0, "Success! 2 pairs written.\n"), done.err
+    assert "2 pairs left out" in done.err
+    left = json.loads(edgecli("kv", "bulk", "export", *where).out)
+    assert [one["key"] for one in left] == ["stays", "ttl"]
+
+    wrong = file([ended, stays, {"key": "stays", "value": "x", "expiration_ttl": 1}])
+    told = edgecli("kv", "bulk", "put", "--skip-expired", wrong, *where)
+    assert (told.code, "Item 2 is refused" in told.err, "--skip-expired" in told.err) == (1, True, True)
 
 
 class Vanishing:

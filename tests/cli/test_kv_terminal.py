@@ -4,9 +4,11 @@ import fcntl
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
 import termios
+from contextlib import suppress
 
 import pytest
 from click.shell_completion import BashComplete
@@ -19,6 +21,9 @@ from .conftest import call
 
 LOCAL_ID = "a" * 32
 OLD = {"kv:namespace": "kv namespace", "kv:key": "kv key", "kv:bulk": "kv bulk"}
+
+
+AGAIN_SECONDS = 2.0
 
 
 def on_terminal(arguments, typed=None):
@@ -34,17 +39,35 @@ def on_terminal(arguments, typed=None):
         env=os.environ | environment() | {"TERM": "xterm", "COLUMNS": "100"},
     )
     os.close(its)
-    shown = b""
     try:
-        while chunk := os.read(mine, 4096):
-            shown += chunk
-            if b"[y/n]: " in shown and typed is not False:
-                os.write(mine, b"\x04" if typed is None else typed.encode())
-                typed = False
-    except OSError:  # the other end is closed
-        pass
-    os.close(mine)
-    return running.wait(60), shown.decode().replace("\r\n", "\n")
+        shown = all_shown(mine, b"\x04" if typed is None else typed.encode())
+        return running.wait(60), shown.decode().replace("\r\n", "\n")
+    finally:
+        os.close(mine)
+        running.kill()
+        running.wait()
+
+
+def all_shown(terminal, typed):
+    """What is shown until the other end is closed. `typed` is the answer to the question.
+
+    An interpreter loses a Ctrl-C that comes in the instant between its last look at signals and its wait
+    for the line, which no person is fast enough for: it is pressed again, as a person does.
+    """
+    shown, asked = b"", False
+    with suppress(OSError):  # the other end is closed
+        while True:
+            if select.select([terminal], [], [], AGAIN_SECONDS if asked else None)[0]:
+                if not (chunk := os.read(terminal, 4096)):
+                    break
+                shown += chunk
+                if asked or b"[y/n]: " not in shown:
+                    continue
+            elif typed != b"\x03":
+                continue
+            asked = True
+            os.write(terminal, typed)
+    return shown
 
 
 PROMPTS = {

@@ -1,5 +1,6 @@
 """`edgecli object` against a running server with two objects processes."""
 
+import base64
 import json
 import sqlite3
 import subprocess
@@ -8,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from edgestead.cli.object import read
+from edgestead.cli.object import read, written
 from edgestead.cli.object.commands import COMMANDS
+from edgestead.objects.values import codec
 from edgestead.testing.server import EdgeServer, environment
 from tests.cli.conftest import call
 from tests.cli.test_main import SLOW_TO_IMPORT
@@ -40,7 +42,29 @@ class Notes(StatefulObject):
 class Plain(StatefulObject):
     async def put(self, key, value):
         await self.ctx.storage.put(key, value)
+
+    async def put_odd(self):
+        await self.ctx.storage.put({name: eval(text) for name, text in ODD.items()})
 """
+ODD = {  # a key, the value as Python writes it, and as the document does
+    "bytes": ("b'\\xff'", {"$bytes": "/w=="}),
+    "tuple": ("(1, 'a')", {"$tuple": [1, "a"]}),
+    "set": ("{1}", {"$set": [1]}),
+    "frozen": ("frozenset((1,))", {"$frozenset": [1]}),
+    "keys": ("{1: 2, '$a': 3}", {"$dict": [[1, 2], ["$a", 3]]}),
+    "day": ("__import__('datetime').date(2030, 1, 2)", {"$date": "2030-01-02"}),
+    "time": ("__import__('datetime').datetime(2030, 1, 2, 3)", {"$datetime": "2030-01-02T03:00:00"}),
+    "nan": ("float('nan')", {"$float": "nan"}),
+    "pattern": ("__import__('re').compile('a')", {"$pattern": ["a", 32]}),
+    "error": ("ValueError('no', 1)", {"$error": ["ValueError", "no", 1]}),
+    "large": ("2**80", 2**80),
+    "half": ("'\\ud800'", "\ud800"),
+    "nested": (
+        "{'ä': [1.5, None, True, {'b': (b'',)}]}",
+        {"ä": [1.5, None, True, {"b": {"$tuple": [{"$bytes": ""}]}}]},
+    ),
+}
+NOTES += f"\n\nODD = { {name: text for name, (text, _) in ODD.items()}!r}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -100,6 +124,12 @@ def test_objects_of_every_process_are_listed_and_shown(edgecli):
     assert (facts["storage"], facts["name"]) == ("kv", "list/1")
     assert "name            list/1\n" in by_id
 
+    there = json.loads(edgecli("object", "where", "Plain", "list/1", "--json").out)
+    assert (there["id"], there["node"], there["slot"]) == (facts["id"], None, None)
+    assert edgecli("object", "where", "--id", "Plain", facts["id"]).out.endswith(
+        f"objects-{there['process']}\n"
+    )
+
 
 def test_an_object_without_a_name_is_called_by_its_id(edgecli):
     edgecli("object", "call", "Notes", "named", "add", "one")
@@ -141,6 +171,51 @@ def test_an_export_is_whole_or_not_there(edgecli, clean_environment):
     assert edgecli("object", "export", "Notes", "export", "-").bytes[:15] == b"SQLite format 3"
     assert edgecli("object", "export", "Notes", "missing", "other.sqlite").code == 1
     assert [path.name for path in clean_environment.iterdir()] == ["notes.sqlite"]
+
+
+def test_an_export_in_words_has_every_value(edgecli, clean_environment):
+    edgecli("object", "call", "Plain", "odd", "put_odd")
+    edgecli("object", "call", "Plain", "odd", "put", "deep", json.dumps(json.loads("[" * 99 + "]" * 99)))
+    edgecli("object", "call", "Plain", "odd", "put", "plain", '{"a": 1}')
+
+    done = edgecli("object", "export", "Plain", "odd", "odd.json")
+
+    assert done.code == 0, done.err
+    found = json.loads((clean_environment / "odd.json").read_text())
+    assert (found["class"], found["name"], found["alarm"]) == ("Plain", "odd", None)
+    deep = found["keys"].pop("deep")
+    assert found["keys"] == {name: written for name, (_, written) in ODD.items()} | {"plain": {"a": 1}}
+    assert deep == json.loads("[" * 99 + "]" * 99)
+    assert (found["schema"], found["tables"]) == ([], {})
+    assert [path.name for path in clean_environment.iterdir()] == ["odd.json"]
+
+
+def test_an_export_in_words_has_tables_row_by_row(edgecli, clean_environment):
+    for text in ("one", "two"):
+        edgecli("object", "call", "Notes", "rows", "add", text)
+    edgecli("object", "call", "Notes", "rows", "wake", str(32_503_680_000_000))
+
+    edgecli("object", "export", "Notes", "rows", "rows.json")
+
+    found = json.loads((clean_environment / "rows.json").read_text())
+    assert found["tables"] == {
+        "notes": {"columns": ["id", "text", "data"], "rows": [[1, "one", None], [2, "two", None]]}
+    }
+    assert found["schema"] == ["CREATE TABLE notes (id INTEGER PRIMARY KEY, text, data)"]
+    assert found["alarm"] is not None
+    assert (clean_environment / "rows.json").read_text().count("\n  [") == 2  # a row is a line
+
+
+def test_a_value_that_contains_itself_is_left_as_it_is_stored():
+    value: list[Any] = [1]
+    value.append(value)
+    stored = codec.encode(value)
+
+    (only,) = written._value(stored).items()
+
+    assert only[0] == "$stored"
+    again = codec.decode(base64.b64decode(only[1]))
+    assert again[1] is again
 
 
 def test_verify_reads_page_after_page_and_names_what_is_wrong(capsys):

@@ -6,6 +6,8 @@ Not   cutting the file; how a namespace is reached.
 
 import json
 import shlex
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from edgestead.cli.kv import batches
 from edgestead.cli.kv.namespace_target import ItemRefused, Namespace, target
 from edgestead.cli.kv.options import NAMESPACE_AND_PLACE, YES, KvCommand, Where
 from edgestead.cli.progress import Progress
-from edgestead.model.kv import BULK_GET_KEYS_MAX
+from edgestead.model.kv import BULK_GET_KEYS_MAX, TTL_SECONDS_MIN
 
 _FILE = click.argument("filename", type=click.Path())
 _SKIP = click.option(
@@ -32,8 +34,13 @@ _SKIP = click.option(
 @click.command("put", cls=KvCommand)
 @_FILE
 @_SKIP
+@click.option(
+    "--skip-expired",
+    is_flag=True,
+    help="Leave out pairs that end within a minute, or have: of an older export.",
+)
 @NAMESPACE_AND_PLACE
-def bulk_put(where: Where, filename: str, skip: int) -> None:
+def bulk_put(where: Where, filename: str, skip: int, skip_expired: bool) -> None:
     """Write the pairs of FILENAME: a JSON array of objects.
 
     Each has key and value, and may have expiration, expiration_ttl, metadata, and base64 when the value is
@@ -41,14 +48,20 @@ def bulk_put(where: Where, filename: str, skip: int) -> None:
 
     \b
       edgecli kv bulk put pairs.json --binding TEXTS
+      edgecli kv bulk put exported.json --skip-expired --binding TEXTS
     """
     path = Path(filename)
     total_bytes = batches.file_bytes(path)
+    expired = _Expired()
+    send = expired.put_rest if skip_expired else _put
     with target(where) as namespace, Progress("Writing", "pairs", total_bytes) as progress:
-        outcome = batches.send_all(
-            path, _object, lambda part, items: part.put_batch(items), namespace.another, progress, skip=skip
+        outcome = batches.send_all(path, _object, send, namespace.another, progress, skip=skip)
+    outcome.done -= expired.count
+    if expired.count:
+        click.echo(
+            f"{counted(expired.count, 'pair')} left out: expired, or within {TTL_SECONDS_MIN} s.", err=True
         )
-    _tell(outcome, "put", "written", filename, where)
+    _tell(outcome, "put", "written", filename, where, *(["--skip-expired"] if skip_expired else []))
 
 
 @click.command("delete", cls=KvCommand)
@@ -116,6 +129,40 @@ def bulk_export(where: Where, prefix: str) -> None:
 
     with target(where, preview_default=False) as namespace:
         echo_array(_pairs(namespace, prefix))
+
+
+def _put(namespace: Namespace, items: list[bytes]) -> list[str]:
+    return namespace.put_batch(items)
+
+
+class _Expired:
+    """Pairs that are left out: a server takes none that ends within a minute. Counted by two threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def put_rest(self, namespace: Namespace, items: list[bytes]) -> list[str]:
+        # A minute more: what is sent now may be read later.
+        until_s = time.time() + 2 * TTL_SECONDS_MIN
+        kept = [number for number, item in enumerate(items) if not _ends_before(item, until_s)]
+        with self._lock:
+            self.count += len(items) - len(kept)
+        try:
+            return namespace.put_batch([items[number] for number in kept]) if kept else []
+        except ItemRefused as error:  # by its number in what was sent
+            raise ItemRefused(kept[error.index], error.messages) from None
+
+
+def _ends_before(item: bytes, until_s: float) -> bool:
+    if b'"expiration"' not in item:
+        return False
+    try:
+        pair = json.loads(item)
+    except (ValueError, RecursionError):
+        return False  # the server says what is wrong
+    ends = pair.get("expiration")
+    return isinstance(ends, int) and pair.get("expiration_ttl") is None and ends < until_s
 
 
 def _pairs(namespace: Namespace, prefix: str) -> Iterator[dict[str, Any]]:
@@ -193,7 +240,9 @@ def _text_of(value: Any, member: str) -> str:
     return text
 
 
-def _tell(outcome: batches.Outcome, command: str, done: str, filename: str, where: Where) -> None:
+def _tell(
+    outcome: batches.Outcome, command: str, done: str, filename: str, where: Where, *options: str
+) -> None:
     """The end of the story: success, or how far it came and how to go on. Raises Failed."""
     if outcome.error is None and not outcome.interrupted:
         if outcome.failed_keys:
@@ -201,7 +250,7 @@ def _tell(outcome: batches.Outcome, command: str, done: str, filename: str, wher
             raise Failed(f"{outcome.done} are {done}, {failed}.")
         click.echo(f"Success! {counted(outcome.done, 'pair' if command == 'put' else 'key')} {done}.")
         return
-    words = ["edgecli", "kv", "bulk", command, filename, *where.as_options()]
+    words = ["edgecli", "kv", "bulk", command, filename, *options, *where.as_options()]
     if outcome.leading:
         words += ["--skip", str(outcome.leading)]
     reason = outcome.error.message if outcome.error is not None else "Stopped."

@@ -1,6 +1,6 @@
-"""`edgecli object list|stats|info|export|verify`: what changes nothing.
+"""`edgecli object list|stats|info|where|export|verify`: what changes nothing.
 
-Owns  arguments, options and output of the five commands.
+Owns  arguments, options and output of the six commands.
 Not   what is damage: the server says. Imports click and the standard library only.
 """
 
@@ -86,40 +86,84 @@ def _members(found: Json) -> Iterator[tuple[str, object]]:
         yield member.replace("_", " "), value
 
 
+@click.command("where", cls=Command)
+@of_object
+@JSON
+def where(class_name: str, name: str, by_id: bool, as_json: bool) -> None:
+    """Show which process runs an object when it is called, and on which node of a cluster.
+
+    Any node knows, whether the object has stored something or not, and nothing is woken up. It may move a
+    moment later: when a machine comes, goes or drains.
+
+    \b
+      edgecli object where Booking friday
+    """
+    show_one(
+        objects_api().call("GET", path_of(class_name, name, by_id, "where"))["result"],
+        _there,
+        as_json=as_json,
+    )
+
+
+def _there(found: Json) -> Iterator[tuple[str, object]]:
+    yield "id", found["id"]
+    if found["node"] is not None:
+        yield "node", found["node"]
+        if found["region"]:
+            yield "region", found["region"]
+        yield "slot", found["slot"]
+    yield "process", f"objects-{found['process']}"
+
+
 @click.command("export", cls=Command)
 @of_object
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @JSON
 def export(class_name: str, name: str, by_id: bool, file: Path, force: bool, as_json: bool) -> None:
-    """Save what an object has committed as a plain SQLite file, while it goes on; - is standard output.
+    """Save what an object has committed, while it goes on; - is standard output.
 
-    FILE is there whole or not at all. Keys are in the table _edge_kv. The server makes a copy first, and
-    refuses when its disk has no room for one.
+    FILE is a plain SQLite file with keys in the table _edge_kv, encoded; or, when it ends in .json, a
+    document with keys, tables and rows, which docs/how-to/move-out.md describes. It is there whole or not at
+    all. The server makes a copy first, and refuses when its disk has no room for one.
 
     \b
       edgecli object export Booking friday friday.sqlite
       sqlite3 friday.sqlite 'SELECT count(*) FROM seats'
+      edgecli object export Booking friday friday.json
     """
     to_stdout = str(file) == "-"
     if not to_stdout and not force and file.exists():
         raise Failed(f"{file} is there already; --force replaces it.")
     server = objects_api()
-    chunks = server.chunks(server.request("GET", path_of(class_name, name, by_id, "export")))
+    path = path_of(class_name, name, by_id)
+    chunks = server.chunks(server.request("GET", f"{path}/export"))
     if to_stdout:
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
         return
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    aside, copy = (file.with_name(f".{file.name}.{os.getpid()}{end}") for end in ("", ".sqlite"))
     try:
+        if file.suffix == ".json":
+            chunks = _document(server, path, copy, chunks)
         with aside.open("xb") as target:
             length = _write(target, chunks)
             os.fsync(target.fileno())
         aside.replace(file)
     finally:
-        aside.unlink(missing_ok=True)
+        for one in (aside, copy):
+            one.unlink(missing_ok=True)
     found = {"file": str(file), "bytes": length}
     show_lines(found, f"{file}: {counted(length, 'byte')}.", as_json=as_json)
+
+
+def _document(server: "Api", path: str, copy: Path, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The object as JSON, by way of a copy in a file."""
+    from edgestead.cli.object.written import document
+
+    with copy.open("xb") as target:
+        _write(target, chunks)
+    yield from document(copy, server.call("GET", path)["result"])
 
 
 def _write(target: BinaryIO, chunks: Iterable[bytes]) -> int:

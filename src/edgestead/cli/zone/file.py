@@ -56,16 +56,33 @@ def import_file(zone: str | None, file: BinaryIO, proxied: bool, dry_run: bool, 
 @click.option(
     "-o", "--output", metavar="FILE", type=click.File("wb", lazy=True), default="-", help="Default: stdout."
 )
-def export_file(zone: str | None, output: BinaryIO) -> None:
+@click.option("--served", is_flag=True, help="What DNS answers instead of what is stored: see below.")
+@click.option("--unsigned", is_flag=True, help="With --served: without signatures, denials and keys.")
+@click.option("--key", metavar="NAME", help="With --served: the TSIG key that may transfer the zone.")
+def export_file(zone: str | None, output: BinaryIO, served: bool, unsigned: bool, key: str | None) -> None:
     """Print a zone's records as a zone file, which `import` takes back.
+
+    With --served it is the zone as DNS serves it, signed if it is: with its SOA and NS, the edge's addresses
+    for proxied names, the targets' for flattened ones. BIND, NSD, Knot and PowerDNS serve that file as it is.
+    It is transferred from EDGE_DNS_ADDR, or the server on this machine, which has to allow that (--key, or
+    `serve --transfer-to`).
 
     \b
       edgecli zone export example.com -o db.example.com
       edgecli record export example.com
+      edgecli zone export example.com --served --key out.example.com -o db.example.com
     """
+    if (unsigned or key) and not served:
+        raise click.UsageError("--unsigned and --key go with --served.")
     server = api()
     found = zone_of(server, zone)
-    for chunk in server.chunks(server.request("GET", f"/zones/{found['id']}/dns_records/export")):
+    if served:
+        from edgestead.cli.zone.served import zone_file
+
+        chunks = zone_file(found["name"], key, unsigned=unsigned)
+    else:
+        chunks = server.chunks(server.request("GET", f"/zones/{found['id']}/dns_records/export"))
+    for chunk in chunks:
         output.write(chunk)
 
 
