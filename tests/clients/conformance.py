@@ -19,6 +19,9 @@ BLANK_IN_KEY, LABEL_WITH_DIGIT, QUOTES = 10030, 9000, -1
 _RUN = "tests/clients/test_clients.py::test_client_does_its_main_job"
 _REPLAY = "tests/rest/test_replays.py::test_a_program_gets_what_it_reads"
 _PLANS = "tests/rest/test_terraform.py::test_no_configuration_differs_plan_after_plan"
+_MACHINE = (
+    "tests/clients/test_acme_programs.py::test_a_program_gets_its_certificate_and_leaves_nothing_behind"
+)
 _WITH = {
     BLANK_IN_KEY: "works with keys without blanks (10030)",
     LABEL_WITH_DIGIT: "works with labels that begin with a letter (9000)",
@@ -102,6 +105,13 @@ PROGRAMS: tuple[Program, ...] = (
     _replayed("OpenWrt ddns-scripts", "own address"),
     _replayed("qdm12/ddns-updater", "own address"),
     _replayed("fail2ban", "bans"),
+    Program(
+        "CrowdSec's custom bouncer with access rules",
+        "bans",
+        test="tests/rest/test_access_rules.py::test_crowdsecs_action_by_rules_bans_for_all_zones_and_unbans",
+        how="replayed",
+        tried="spec",
+    ),
     _replayed("scripts for real_ip of nginx", "the edge's addresses"),
     _replayed("cloudflared", "tunnels"),
     _replayed("CrowdSec's bouncer with lists", "bans by lists"),
@@ -113,12 +123,16 @@ PROGRAMS: tuple[Program, ...] = (
         how="run",
         tried="spec",
     ),
-    Program(
-        "certbot-dns-rfc2136",
-        "certificates, RFC 2136",
-        test="tests/server/test_updates.py::test_the_requests_of_certbot",
-        how="replayed",
-        tried="spec",
+    *(
+        Program(name, does, test=_MACHINE, how="run", tried="clients")
+        for name, does in (
+            ("lego 4.9 (Debian)", "certificates, RFC 2136"),
+            ("dehydrated 0.7 (Debian), a hook", "certificates"),
+            ("uacme 1.7 (Debian), a hook", "certificates"),
+            ("certbot 2.1 (Debian), a hook", "certificates"),
+            ("certbot-dns-rfc2136 2.1 (Debian)", "certificates, RFC 2136"),
+            ("acme-tiny 5.0 (Debian)", "certificates, by a page"),
+        )
     ),
     Program(
         "external-dns with RFC 2136",
@@ -128,7 +142,21 @@ PROGRAMS: tuple[Program, ...] = (
         tried="spec",
     ),
     Program(
-        "Knot DNS, BIND and NSD as secondaries",
+        "Kea's D2 2.2 (Debian)",
+        "names of DHCP leases, RFC 2136",
+        test="tests/server/test_updates.py::test_leases_of_kea_are_names_until_they_end",
+        how="run",
+        tried="spec",
+    ),
+    Program(
+        "NSD as a secondary",
+        "transfers",
+        test="tests/server/test_tsig.py::test_stock_secondaries_follow_with_a_key_and_get_nothing_without",
+        how="run",
+        tried="spec",
+    ),
+    Program(
+        "Knot DNS and BIND as secondaries",
         "transfers, catalog zones",
         test="tests/server/test_catalogs.py::test_secondaries_follow_zones_that_come_change_and_go_untouched",
         how="run",

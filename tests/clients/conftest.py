@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import pytest
 
+from edgestead.model.call import Profile
 from edgestead.testing.server import EdgeServer
+from tests.support import follower
 
 ZONE = "clients.example"
 
@@ -17,18 +19,20 @@ class Running(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def clients_server(tmp_path_factory):
-    yield from _running(tmp_path_factory, "clients")
+def clients_server(request, tmp_path_factory):
+    yield from _running(request, tmp_path_factory, "clients")
 
 
 @pytest.fixture(scope="module")
-def spec_server(tmp_path_factory):
+def spec_server(request, tmp_path_factory):
     """The same with the default profile, for what it refuses."""
-    yield from _running(tmp_path_factory, "spec")
+    yield from _running(request, tmp_path_factory, "spec")
 
 
-def _running(tmp_path_factory, profile):
-    server = EdgeServer(tmp_path_factory.mktemp(profile) / "data", "--profile", profile).start()
+def _running(request, tmp_path_factory, profile):
+    """With --through-follower a node of a cluster that follows, which the run ends."""
+    lent = follower.emptied(request, Profile(profile))
+    server = lent or EdgeServer(tmp_path_factory.mktemp(profile) / "data", "--profile", profile).start()
     server.make_zone(ZONE)
     environment = {
         "EDGE_API_BASE": server.ready["api_base"],
@@ -40,4 +44,5 @@ def _running(tmp_path_factory, profile):
         "EDGE_DNS_ADDR": server.ready["dns"],
     }
     yield Running(server, environment)
-    server.close()
+    if lent is None:
+        server.close()

@@ -44,7 +44,21 @@ FAMILIES = [
 SETTINGS = Reader("python_5_settings.py", "py_sdk_dns", (PYTHON_5,))
 # Ours, and those that the SDK has dropped or never had: it knows no id beside its own.
 UNKNOWN_TO_IT = {
-    *("ambiguous_paths", "fonts", "log_to_cloudflare", "long_lived_grpc", "pq_keyex", "visitor_ip"),
+    *(
+        "acme_validation",
+        "ambiguous_paths",
+        "compression",
+        "fonts",
+        "log_to_cloudflare",
+        "long_lived_grpc",
+        "origin_h2c",
+        "pq_keyex",
+        "visitor_ip",
+        "waf_arguments",
+        "waf_body_bytes",
+        "waf_body_rest",
+        "waf_packed_bodies",
+    ),
 }
 
 

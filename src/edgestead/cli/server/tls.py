@@ -1,7 +1,7 @@
-"""`edgecli tls dev`: certificates for development, from an authority of this machine's own.
+"""`edgecli tls`, and `tls dev`: certificates for development, from an authority of this machine's own.
 
 Owns  where they are kept, and that the authority's key is nobody else's to read.
-Not   making anybody trust it; certificates for the world.
+Not   making anybody trust it; certificates of other programs (`cli.server.tls_take`).
 """
 
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgestead.cli.server.tls_take import take
 from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command
 
@@ -20,9 +21,12 @@ _AUTHORITY = "authority"  # the folder beside the certificates; the edge takes n
 NAMES_MAX = 100
 
 
-@click.group(short_help="Make certificates for development.")
+@click.group(short_help="Take over certificates, or make them for development.")
 def tls() -> None:
     """Certificates that the edge serves with `--https` and `--tls-dir`."""
+
+
+tls.add_command(take)
 
 
 @tls.command(cls=Command, short_help="Certificates from an authority of this machine's own.")
