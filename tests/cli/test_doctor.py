@@ -3,13 +3,10 @@
 import json
 import socket
 
-import pytest
 from click.testing import CliRunner
 
 from edgestead.cli.main import cli
-from edgestead.cli.server.doctor import Patient, _dnssec
-from edgestead.cli.server.doctor_machine import api_address, public_dns
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 from edgestead.testing.server import wait_until
 
 
@@ -27,8 +24,8 @@ def test_without_a_server_it_says_how_to_start_one(clean_environment):
     assert "edgecli serve" in done.output
 
 
-def test_warnings_leave_the_exit_code_0(clean_environment, new_server):
-    server = new_server().start()
+def test_warnings_leave_the_exit_code_0(clean_environment, lent):
+    server = lent
     zone_id = server.make_zone("example.com")
     server.call("PATCH", f"/zones/{zone_id}/settings/http2", {"value": "on"})
 
@@ -45,8 +42,8 @@ def test_warnings_leave_the_exit_code_0(clean_environment, new_server):
     assert not any("example.com" in one["words"] for one in found)
 
 
-def test_credentials_that_are_refused_are_broken(clean_environment, new_server):
-    server = new_server().start()
+def test_credentials_that_are_refused_are_broken(clean_environment, lent):
+    server = lent
 
     done = examined(server, EDGE_TOKEN="x" * 40)
 
@@ -54,8 +51,8 @@ def test_credentials_that_are_refused_are_broken(clean_environment, new_server):
     assert "broken  the API does not answer these credentials" in done.output
 
 
-def test_it_examines_the_server_of_the_folder_whomever_the_environment_names(clean_environment, new_server):
-    server = new_server().start()
+def test_it_examines_the_server_of_the_folder_whomever_the_environment_names(clean_environment, lent):
+    server = lent
     server.make_zone("example.com")
 
     done = CliRunner().invoke(cli, ["doctor", "--data-dir", str(server.data_dir)])
@@ -81,8 +78,8 @@ def test_targets_that_nobody_resolves_are_a_warning(clean_environment, new_serve
         wait_until(lambda: "1 targets of flattened aliases were never" in examined(server).output, 60)
 
 
-def test_a_zone_whose_records_lead_nowhere_is_a_warning(clean_environment, new_server):
-    server = new_server().start()
+def test_a_zone_whose_records_lead_nowhere_is_a_warning(clean_environment, lent):
+    server = lent
     zone_id = server.make_zone("example.com")
     server.make_record(zone_id, "TXT", "@", '"words"')
     assert "example.com has no address" in examined(server).output
@@ -101,30 +98,6 @@ def test_the_certificates_of_the_running_server_are_examined(clean_environment, 
     wait_until(lambda: "fine    no certificate ends within three weeks" in examined(server).output, 60)
 
 
-@pytest.mark.parametrize(
-    ("address", "count"), [("127.0.0.1:8787", 0), ("[::1]:8787", 0), ("0.0.0.0:8787", 1), ("192.0.2.1:1", 1)]
-)
-def test_an_api_that_others_reach_is_a_warning(address, count):
-    assert len(list(api_address(address))) == count
-
-
-@pytest.mark.parametrize(
-    ("address", "given", "words"),
-    [
-        ("127.0.0.1:53", (0, "", ()), []),
-        ("[::1]:5300", (0, "", ()), []),
-        ("192.0.2.53:53", (0, "", ("192.0.2.53",)), ["a limit of rates", "an identity"]),
-        ("192.0.2.53:53", (100, "", ("192.0.2.53",)), ["an identity"]),
-        ("[::]:53", (100, "ams-1", ()), ["at every address"]),
-        ("0.0.0.0:53", (100, "ams-1", ("192.0.2.53",)), []),
-    ],
-)
-def test_dns_for_others_is_told_what_it_lacks(address, given, words):
-    found = list(public_dns(address, *given))
-
-    assert [word for one, word in zip(found, words, strict=True) if word in one.words] == words
-
-
 def test_a_server_at_every_address_is_told_so(clean_environment, new_server):
     server = new_server("--api", "0.0.0.0:0", "--dns", "0.0.0.0:0", "--edge-address", "127.0.0.1").start()
 
@@ -132,14 +105,3 @@ def test_a_server_at_every_address_is_told_so(clean_environment, new_server):
 
     assert "the API listens at 0.0.0.0:" in said
     assert "DNS listens at 0.0.0.0:" in said or "at every address" in said
-
-
-@pytest.mark.parametrize(("is_bogus", "levels"), [(True, ["broken"]), (False, [])])
-def test_a_zone_whose_parent_has_the_ds_of_another_key_is_broken(is_bogus, levels):
-    class Server:
-        def call(self, _how, path):
-            assert path == "/zones/1/dnssec"
-            return {"result": {"next": "Have the registrar add the DS.", "is_bogus": is_bogus}}
-
-    found = list(_dnssec(Patient(None, Server()), {"id": "1", "name": "example.com"}))
-    assert [one.level for one in found] == levels

@@ -52,6 +52,24 @@ resource "cloudflare_zone_setting" "odd" {
 }
 resource "cloudflare_firewall_rule" "old" {}
 resource "cloudflare_load_balancer" "absent" { name = "x" }
+resource "cloudflare_dns_record" "lines" {
+  for_each = toset([
+    "a", "b"
+  ])
+  name = each.key
+  type = (
+    "CAA"
+  )
+  data = { flags = 0,
+    tag = "issue", value = "ca.example" }
+  tags = [
+    "one:1",
+    "type = 5",
+  ]
+}
+resource "cloudflare_dns_record" "inline" {
+  type = "SRV"
+  data = { priority = 10, target = "sip.example.net" } }
 resource "aws_instance" "theirs" {
   content = "x"
 }
@@ -65,6 +83,7 @@ FOUND = {
         ("differs", "AAAA 2001:DB8:0::2, answered as 2001:db8::2"),
         ("differs", "name 2nd.Example.com"),
     ],
+    "cloudflare_dns_record.inline": [("differs", "SRV without priority beside its data")],
     "cloudflare_zone_setting.odd": [("not", "never_there")],
     "cloudflare_firewall_rule.old": [("not", "firewall_rule")],
     "cloudflare_load_balancer.absent": [("not", "load_balancer")],
@@ -100,7 +119,7 @@ def test_resources_of_terraform_are_looked_at_one_by_one(examine):
     assert relaxed == {place: rows for place, rows in kept.items() if rows}
 
 
-@pytest.mark.parametrize("form", ["state", "plan", "show"])
+@pytest.mark.parametrize("form", ["state", "plan", "show", "configuration"])
 def test_a_state_and_a_plan_are_read_too(examine, form):
     values = {"name": "example.com", "type": "TXT", "content": "bare"}
     one = {
@@ -114,6 +133,7 @@ def test_a_state_and_a_plan_are_read_too(examine, form):
         "state": {"resources": [one | {"instances": [{"attributes": values}]}]},
         "plan": {"planned_values": {"root_module": module}},
         "show": {"values": {"root_module": module}},
+        "configuration": {"resource": {"cloudflare_dns_record": {"t": values}, "aws_instance": {"x": {}}}},
     }[form]
 
     said = examine("terraform", json.dumps(document), code=1)
@@ -156,7 +176,7 @@ OTHERS = [
     ("fail2ban", "[Init]\ncftoken = x\n", "_cf_api_url is missing"),
 ]
 FINE = {
-    "terraform": "",
+    "terraform": 'resource "cloudflare_zone" "z" {\n  name = "example.com"\n}\n',
     "octodns": "www:\n  type: A\n  value: 192.0.2.1\n",
     "external-dns": "- --provider=rfc2136\n- --rfc2136-tsig-secret-alg=hmac-sha256\n",
     "cert-manager": "rfc2136:\n  tsigAlgorithm: HMACSHA256\n# cloudflare:\n",
@@ -173,6 +193,16 @@ def test_a_configuration_of_another_program_is_told_the_next_step(examine, clien
 
     assert words in said
     assert "not " in said or "differs " in said
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_file_with_nothing_to_look_at_is_no_comfort(examine, client, text):
+    assert "could be looked at" in examine(client, text, code=2)
+
+
+def test_a_file_of_another_provider_is_no_comfort(examine):
+    assert "could be looked at" in examine("terraform", 'resource "aws_instance" "x" {}\n', code=2)
 
 
 @pytest.mark.parametrize("client", CLIENTS)

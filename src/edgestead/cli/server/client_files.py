@@ -1,26 +1,19 @@
 """Configurations of other programs, as parts that can be looked at one by one.
 
 Owns  from a file to parts: resources of Terraform (HCL, state, plan), tables of TOML, lines of all others.
-Not   what a part means here (`cli.server.client_rules`).
-
-HCL is read by its lines: blocks by their braces, and members whose value stands on the line. What is computed
-is no text and is not looked at.
+Not   what a part means here (`cli.server.client_rules`); HCL's grammar (`cli.server.hcl`).
 """
 
 import json
-import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from edgestead.cli.server import hcl
+
 PREFIX = "cloudflare_"
+WHOLE = "whole"  # the kind of a part that is the whole file once more
 TEXT_BYTES_MAX = 32 << 20  # a state with a hundred thousand records
-DEPTH_MAX = 64  # of modules and blocks
-_RESOURCE = re.compile(r'\s*resource\s+"(\w+)"\s+"([^"]+)"\s*\{')
-_MEMBER = re.compile(
-    r'\s*"?(\w+)"?\s*[=:]\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+|true|false))\s*,?\s*(?:#.*|//.*)?$'
-)
-_BLOCK = re.compile(r"\s*(\w+)\s*=?\s*\[?\{\s*$")
 
 
 class Part(NamedTuple):
@@ -36,7 +29,9 @@ def terraform(text: str) -> Iterator[Part]:
     if text.lstrip().startswith("{"):
         yield from _document(json.loads(text))
     else:
-        yield from _hcl(text.splitlines())
+        for block in hcl.blocks(text):
+            if block.kind == "resource" and len(block.labels) == 2 and block.labels[0].startswith(PREFIX):
+                yield Part(".".join(block.labels), block.labels[0].removeprefix(PREFIX), block.members)
 
 
 def toml(text: str) -> Iterator[Part]:
@@ -54,13 +49,19 @@ def lines(text: str) -> Iterator[Part]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith(("#", ";")):
             yield Part(f"line {number}", "line", {"text": line.strip()})
-    yield Part("the file", "whole", {"text": text})
+    yield Part("the file", WHOLE, {"text": text})
 
 
 def _document(found: Any) -> Iterator[Part]:
-    """A state, or what `terraform show -json` prints of a state or a plan."""
+    """A state, what `terraform show -json` prints of a state or a plan, or a configuration as JSON."""
     if not isinstance(found, dict):
         raise ValueError("it is no state and no plan")
+    for kind, named in found.get("resource", {}).items():
+        for name, members in named.items() if kind.startswith(PREFIX) else ():
+            for values in members if isinstance(members, list) else [members]:
+                yield Part(f"{kind}.{name}", kind.removeprefix(PREFIX), values)
+    if "resource" in found:
+        return
     shown = found.get("planned_values") or found.get("values")
     if shown is not None:
         yield from _modules([shown["root_module"]])
@@ -79,43 +80,3 @@ def _modules(modules: list[Any]) -> Iterator[Part]:
         for one in module.get("resources", ()):
             if one["mode"] == "managed" and one["type"].startswith(PREFIX):
                 yield Part(one["address"], one["type"].removeprefix(PREFIX), one["values"])
-
-
-def _hcl(text: list[str]) -> Iterator[Part]:
-    part: Part | None = None
-    inside: list[str] = []
-    for line in text:
-        begun = _RESOURCE.match(line)
-        if begun is not None:
-            kind = begun[1].removeprefix(PREFIX) if begun[1].startswith(PREFIX) else ""
-            part, inside = Part(f"{begun[1]}.{begun[2]}", kind, {}), []
-            if line.count("{") > line.count("}"):
-                continue
-        if part is None:
-            continue
-        if (block := _BLOCK.match(line)) and begun is None:
-            if len(inside) >= DEPTH_MAX:
-                raise ValueError(f"more than {DEPTH_MAX} blocks in one another")
-            inside.append(block[1])
-        elif member := _MEMBER.match(line):
-            _at(part.values, inside)[member[1]] = _value(member)
-        elif line.strip().startswith(("}", "]")) or begun is not None:
-            if inside:
-                inside.pop()
-                continue
-            if part.kind:
-                yield part
-            part = None
-
-
-def _at(values: dict[str, Any], inside: list[str]) -> dict[str, Any]:
-    for name in inside:
-        below = values.setdefault(name, {})
-        values = below if isinstance(below, dict) else {}
-    return values
-
-
-def _value(member: re.Match[str]) -> str | int | bool:
-    if member[2] is not None:
-        return re.sub(r"\\(.)", r"\1", member[2])
-    return member[3] == "true" if member[3] in ("true", "false") else int(member[3])

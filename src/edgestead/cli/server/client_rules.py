@@ -61,16 +61,25 @@ class Client(NamedTuple):
     rules: tuple[Rule, ...]
 
 
-def examine(client: str, text: str, profile: str) -> list[Finding]:
-    """In the file's order. Raises ValueError, TypeError, KeyError, AttributeError: not a file of that."""
+class Examined(NamedTuple):
+    """`parts` is how many were looked at, `found` is in the file's order."""
+
+    parts: int
+    found: list[Finding]
+
+
+def examine(client: str, text: str, profile: str) -> Examined:
+    """Raises ValueError, TypeError, KeyError, AttributeError: not a file of that."""
     known = CLIENTS[client]
+    parts = list(known.parts(text))
     rules = [one for one in known.rules if not (one.spec_only and profile == "clients")]
-    return [
+    found = [
         Finding(rule.level, part.place, what, rule.reason, rule.next_step)
-        for part in known.parts(text)
+        for part in parts
         for rule in rules
         if (what := rule.about(part))
     ]
+    return Examined(sum(part.kind != client_files.WHOLE for part in parts), found)
 
 
 def _kind_ended(part: Part) -> str:
@@ -174,7 +183,7 @@ def _lacks(pattern: str, where: str, what: str) -> Callable[[Part], str]:
     wanted, needed = re.compile(where), re.compile(pattern)
 
     def about(part: Part) -> str:
-        if part.kind != "whole" or not wanted.search(part.values["text"]):
+        if part.kind != client_files.WHOLE or not wanted.search(part.values["text"]):
             return ""
         return "" if needed.search(part.values["text"]) else what
 

@@ -8,32 +8,40 @@ import contextlib
 import difflib
 import itertools
 import os
-import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from edgestead.cli.failure import Failed, counted
 from edgestead.cli.folder import data_dir, folder_options
-from edgestead.cli.server import doctor_machine
-from edgestead.cli.server.doctor_machine import BROKEN, FINE, WARNING, Finding
 from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command, Json, pages
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
+    from edgestead.health import rows, setup
     from edgestead.server.folder import State
 
 ZONES_EXAMINED_MAX = 1_000
-DESCRIPTORS_MIN = 4_096  # the API alone takes 2,048 connections, DNS over TCP 1,000
-DNS_PORT = 53
 RECORDS_EXAMINED_MAX = 100  # of one zone
-_ADDRESS_TYPES = {"A", "AAAA", "CNAME"}
+BROKEN, WARNING, FINE = "broken", "warning", "fine"
 _LEVELS = {"ok": FINE, "warn": WARNING, "fail": BROKEN}
-_TLS_SETTINGS = ("http2", "http3")
+
+
+class Finding(NamedTuple):
+    """`level` is BROKEN, WARNING or FINE; `more` says what to do, empty when there is nothing to do.
+
+    One of the server's health has `check`, `subject` and `since_us` of its row.
+    """
+
+    level: str
+    words: str
+    more: str = ""
+    check: str = ""
+    subject: str = ""
+    since_us: int = 0
 
 
 class Patient(NamedTuple):
@@ -99,12 +107,17 @@ def _examine_client(client: str | None, file: Path | None, profile: str, *, as_j
             octets = opened.read(client_files.TEXT_BYTES_MAX + 1)
         if len(octets) > client_files.TEXT_BYTES_MAX:
             raise ValueError(f"it is larger than {client_files.TEXT_BYTES_MAX >> 20} MiB")
-        found = client_rules.examine(client, octets.decode(), profile)
+        parts, found = client_rules.examine(client, octets.decode(), profile)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
-        wanted = f"{file} cannot be read as {known[client].files}: {error}"
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        wanted = f"{file} cannot be read as {known[client].files}: {reason}"
         raise click.BadParameter(wanted, param_hint="FILE") from None
+    if not parts:
+        empty = f"Nothing in {file} could be looked at. It should be {known[client].files}."
+        raise click.BadParameter(empty, param_hint="FILE")
     lines = [f"{one.level:<8}{one.place}: {one.what}: {one.reason}\n        {one.next_step}" for one in found]
-    none = f"Nothing in {file} that is known to stay behind or to differ."
+    looked_at = f"{parts} parts" if parts > 1 else "one part"
+    none = f"Nothing in {file} that is known to stay behind or to differ; looked at {looked_at}."
     show_lines([one._asdict() for one in found], *(lines or [none]), as_json=as_json)
     if found:
         raise SystemExit(1)
@@ -178,15 +191,17 @@ def _first_line(failure: Failed) -> str:
     return str(failure).splitlines()[0]
 
 
+def _told(found: "Iterable[rows.Finding]") -> Iterator[Finding]:
+    """What the server's dashboard says, too."""
+    for one in found:
+        yield Finding(_LEVELS[one.state], one.message, one.next_step)
+
+
 def _machine() -> Iterator[Finding]:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= hard < DESCRIPTORS_MIN:
-        yield Finding(
-            WARNING,
-            f"a process may open {hard} files: fewer than the connections that the server allows",
-            f"Raise the limit (ulimit -Hn, LimitNOFILE=) to {DESCRIPTORS_MIN} or more.",
-        )
-    yield from doctor_machine.clock()
+    from edgestead.health.setup import of_machine
+    from edgestead.server.health import machine
+
+    yield from _told(of_machine(machine.machine()))
 
 
 def _health(patient: Patient) -> Iterator[Finding]:
@@ -210,81 +225,51 @@ def _api(patient: Patient) -> Iterator[Finding]:
 
 
 def _dns(patient: Patient) -> Iterator[Finding]:
-    port = int(patient.state.dns.rpartition(":")[2])
-    if port != DNS_PORT:
-        yield Finding(
-            WARNING,
-            f"DNS listens on port {port}: resolvers ask port {DNS_PORT} only",
-            f"`edgecli serve --dns ADDRESS:{DNS_PORT}` once it is meant for others.",
-        )
-    else:
-        yield Finding(FINE, f"DNS answers at {patient.state.dns}")
-    state = patient.state
-    yield from doctor_machine.public_dns(
-        _as_bound(state.dns_host, state.dns), state.dns_rate, state.dns_identity, state.nameserver_addresses
-    )
+    from edgestead.health.setup import of_dns
+    from edgestead.server.health import machine
+
+    yield from _told(of_dns(machine.listening(patient.state)))
 
 
 def _zones(patient: Patient) -> Iterator[Finding]:
-    """HTTPS records without a listener behind them, zones without a record or with a DS of another key."""
+    from edgestead.health.setup import of_zone
+
     zones = list(itertools.islice(pages(patient.server, "/zones", {}), ZONES_EXAMINED_MAX + 1))
     examined = zones[:ZONES_EXAMINED_MAX]
     for zone in examined:
-        if patient.state.https is None:
-            yield from _https(patient, zone)
-        yield from _addresses(patient, zone)
-        yield from _dnssec(patient, zone)
+        yield from _told(of_zone(_zone(patient, zone)))
     first = "the first " if len(zones) > len(examined) else ""
     more = "" if not examined else "; `edgecli dns check ZONE` looks at one's records"
     were = "was" if len(examined) == 1 else "were"
     yield Finding(FINE, f"{first}{counted(len(examined), 'zone')} {were} examined{more}")
 
 
-def _addresses(patient: Patient, zone: Json) -> Iterator[Finding]:
+def _zone(patient: Patient, zone: Json) -> "setup.Zone":
     """A zone with many records is taken to have an address among them."""
-    name = zone["name"]
-    records = patient.server.call(
-        "GET", f"/zones/{zone['id']}/dns_records", query={"per_page": RECORDS_EXAMINED_MAX}
-    )["result"]
-    if not records:
-        yield Finding(WARNING, f"{name} has no record", f"`edgecli record create {name} …` adds one.")
-    elif len(records) < RECORDS_EXAMINED_MAX and not any(one["type"] in _ADDRESS_TYPES for one in records):
-        yield Finding(
-            WARNING,
-            f"{name} has no address: no name of it leads to a machine",
-            f"`edgecli record create {name} @ A …` adds one.",
-        )
+    from edgestead.health import setup
 
+    def ask(path: str, **query: object) -> Any:
+        return patient.server.call("GET", f"/zones/{zone['id']}/{path}", query=query)["result"]
 
-def _dnssec(patient: Patient, zone: Json) -> Iterator[Finding]:
-    shown = patient.server.call("GET", f"/zones/{zone['id']}/dnssec")["result"]
-    if shown["is_bogus"]:
-        yield Finding(BROKEN, f"{zone['name']}: the parent has a DS of none of its keys", shown["next"])
-
-
-def _https(patient: Patient, zone: Json) -> Iterator[Finding]:
-    if patient.state.https is not None:
-        return
-    settings = patient.server.call("GET", f"/zones/{zone['id']}/settings")["result"]
-    on = [one["id"] for one in settings if one["id"] in _TLS_SETTINGS and one["value"] == "on"]
-    if on:
-        yield Finding(
-            WARNING,
-            f"{zone['name']}: {' and '.join(on)} is on, so HTTPS records of proxied names invite browsers"
-            " to TLS, and there is no --https listener",
-            f"Turn it off: PATCH /zones/{zone['id']}/settings/{on[0]}, value off.",
-        )
-
-
-def _as_bound(host: str, reached: str) -> str:
-    """HOST:PORT of the socket: a wildcard hears everybody, though a client here reaches it on loopback."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"{shown}:{reached.rpartition(':')[2]}" if host else reached
+    records = ask("dns_records", per_page=RECORDS_EXAMINED_MAX)
+    addresses = [one for one in records if one["type"] in setup.ADDRESS_TYPES]
+    settings = ask("settings") if patient.state.https is None else []
+    dnssec = ask("dnssec")
+    return setup.Zone(
+        zone["name"],
+        bool(records),
+        bool(addresses) or len(records) >= RECORDS_EXAMINED_MAX,
+        [one["id"] for one in settings if one["id"] in setup.TLS_SETTINGS and one["value"] == "on"],
+        zone["id"],
+        dnssec["next"] if dnssec["is_bogus"] else None,
+    )
 
 
 def _listening(patient: Patient) -> Iterator[Finding]:
-    api = _as_bound(patient.state.api_host, urlsplit(patient.state.api_base).netloc)
-    yield from doctor_machine.api_address(api)
+    from edgestead.health.setup import of_api
+    from edgestead.server.health import machine
+
+    yield from _told(of_api(machine.listening(patient.state).api))
 
 
 EXAMINATIONS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
