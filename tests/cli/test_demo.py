@@ -161,12 +161,28 @@ def _reads(pid, path):
         return False
 
 
-def test_without_a_log_it_says_where_one_would_be(edgecli_alone, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    done = edgecli_alone("logs")
+@pytest.mark.parametrize("follow", [(), ("-f",)])
+@pytest.mark.parametrize("journal", [None, "exit 0", "echo 'No journal files were found.' >&2; exit 1"])
+def test_without_a_log_it_says_where_one_would_be(edgecli_alone, monkeypatch, tmp_path, journal, follow):
+    if journal is not None:
+        _command(tmp_path / "journalctl", journal)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = edgecli_alone("logs", *follow)
 
-    assert done.code == 1
+    assert (done.code, done.out) == (1, "")
     assert "log-file" in done.err
+
+
+def test_a_journal_of_the_unit_is_the_log(edgecli_alone, monkeypatch, tmp_path):
+    _command(tmp_path / "journalctl", "echo began")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert edgecli_alone("logs").out == "began\n"
+
+
+def _command(path, words):
+    path.write_text(f"#!/bin/sh\n{words}\n")
+    path.chmod(0o755)
 
 
 def test_counts_are_rates_and_a_new_process_counts_from_zero():

@@ -56,6 +56,17 @@ def test_a_wrong_answer_is_named(edgecli_alone, words, fault):
     assert (done.code, fault in done.err) == (2, True)
 
 
+def test_every_setting_is_printed_without_a_question(edgecli_alone, clean_environment):
+    shown = edgecli_alone("init", "--settings").out.splitlines()
+    listed = json.loads(edgecli_alone("init", "--settings", "--json").out)["settings"]
+
+    every = [option.key for option in config.OPTIONS]
+    assert [line.split()[1] for line in shown if not line.startswith("#   ")] == every
+    assert [row["key"] for row in listed] == every
+    assert "127.0.0.1:5300" in [row["default"] for row in listed if row["key"] == "dns"]
+    assert not list(clean_environment.glob("edgestead")), "nothing is written"
+
+
 def test_systemd_takes_the_units(edgecli_alone, clean_environment):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze")

@@ -6,6 +6,7 @@ Not   installing them: the next steps are printed. The units themselves lie in `
 
 import ipaddress
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from edgestead.cli.target import JSON, Command
 
 RUNNERS = ("systemd", "compose", "none")
 ADDRESS_DEFAULT, NAMES_DEFAULT = "127.0.0.1", ("ns1.edge.internal", "ns2.edge.internal")
+_COLUMNS = 100
 NAMES_MAX = 13  # as a zone's name servers
 _UNITS = Path(__file__).with_name("units")
 _EXAMPLE_ADDRESS = "192.0.2.10"  # in the compose file
@@ -32,7 +34,7 @@ _FILES = {
     "none": (),
 }
 _LISTENS = {
-    "systemd": 'dns = "[::]:53"\nhttp = "[::]:80"\n',
+    "systemd": 'dns = "[::]:53"\nhttp = "[::]:80"\nhttps = "[::]:443"\n',  # as edgestead.socket
     "compose": "",  # the image says where
     "none": 'dns = "127.0.0.1:5300"\nhttp = "127.0.0.1:8080"\n',
 }
@@ -102,9 +104,16 @@ def _host_names(values: Iterable[str]) -> tuple[str, ...]:
 )
 @click.option("runner", "--run-by", type=click.Choice(RUNNERS), help="Who starts it.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: what is not said by an option is the default.")
+@click.option("every", "--settings", is_flag=True, help="Print every setting of the configuration, and end.")
 @JSON
 def init(
-    folder: Path, address: str | None, names: tuple[str, ...], runner: str | None, yes: bool, as_json: bool
+    folder: Path,
+    address: str | None,
+    names: tuple[str, ...],
+    runner: str | None,
+    yes: bool,
+    every: bool,
+    as_json: bool,
 ) -> None:
     """Write what a server needs into FOLDER: configuration, systemd units or a compose file, a backup timer.
 
@@ -114,7 +123,11 @@ def init(
     \b
       edgecli init
       edgecli init /root/edge --address 192.0.2.10 --nameserver ns1.example.net --run-by systemd -y
+      edgecli init --settings | less
     """
+    if every:
+        _show_settings(as_json)
+        return
     if not yes:
         address = address or _asked_address()
         names = names or _asked_names()
@@ -139,7 +152,7 @@ def files_for(address: str, names: Iterable[str], runner: str) -> Mapping[str, s
     """Each file by its name."""
     quoted = ", ".join(f'"{name}"' for name in names)
     toml = (
-        "# Every setting: docs/reference/configuration.md.\n"
+        "# Every setting, with its default: `edgecli init --settings`.\n"
         f"{_LISTENS[runner]}"
         f'edge-address = ["{address}"]\n'
         f"nameserver = [{quoted}]\n"
@@ -149,6 +162,30 @@ def files_for(address: str, names: Iterable[str], runner: str) -> Mapping[str, s
     beside = Path(sys.executable).with_name("edgecli")
     replaced = {_EXAMPLE_ADDRESS: address, _EXAMPLE_BIN: str(beside) if beside.exists() else _EXAMPLE_BIN}
     return {"edgestead.toml": toml, **{name: _unit(name, replaced) for name in _FILES[runner]}}
+
+
+def _show_settings(as_json: bool) -> None:
+    """What a configuration file may say, as comments of one."""
+    from edgestead.config import OPTIONS, default_words
+
+    rows = [
+        {
+            "key": option.key,
+            "value": option.metavar,
+            "many": option.many,
+            "default": default_words(option).replace("`", ""),
+            "help": option.help.replace("`", ""),
+        }
+        for option in OPTIONS
+    ]
+    show_lines({"settings": rows}, *(line for row in rows for line in _comment(row)), as_json=as_json)
+
+
+def _comment(row: Mapping[str, object]) -> list[str]:
+    value = f"[{row['value']}, …]" if row["many"] else row["value"]
+    words = f"{row['help']} Default: {row['default']}."
+    indented = textwrap.wrap(words, _COLUMNS, initial_indent="#   ", subsequent_indent="#   ")
+    return [f"# {row['key']} = {value}", *indented]
 
 
 def _unit(name: str, replaced: Mapping[str, str]) -> str:

@@ -70,10 +70,10 @@ def logs(
     """
     wanted = _Wanted(part, level, zone)
     source = file or _log_file(data_dir_given, config_file)
-    if source is None and which("journalctl") is None:
+    if source is None and not _has_journal():
         raise Failed(
-            "The server has no log-file, and this machine has no journal.",
-            "Set log-file in the server's configuration, or name a log with --file.",
+            f"The server has no log-file, and the journal has no line of the unit {UNIT} that you may read.",
+            "A server in a terminal logs there. Set its setting log-file, or name a log with --file.",
         )
     try:
         lines = (
@@ -118,6 +118,14 @@ def _log_file(given: str | None, config_file: Path | None) -> Path | None:
         return config.load({"data-dir": given}, config_file).log_file
     except config.ConfigError as error:
         raise Failed(str(error), "`edgecli logs --help` says what it takes.") from None
+
+
+def _has_journal() -> bool:
+    """Whether the journal has a line of the unit: without one, following it would wait in vain."""
+    if which("journalctl") is None:
+        return False
+    words = ["journalctl", "-q", "-u", UNIT, "-o", "cat", "-n", "1"]
+    return bool(subprocess.run(words, capture_output=True, check=False).stdout)
 
 
 def _of_journal(lines_max: int, *, follow: bool) -> Iterator[str]:

@@ -209,7 +209,8 @@ def _processes(pid: int) -> Iterator[Process]:
             continue  # it has ended meanwhile
         called, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         # Children have their name as their last argument; those that got another one later as their command.
-        name = called if called.startswith("objects-") else arguments[-1].decode(errors="replace")
+        is_given = called == "control" or called.startswith("objects-")
+        name = called if is_given else arguments[-1].decode(errors="replace")
         # proc_pid_stat(5): utime and stime are 14 and 15, rss is 24, counted from 1; the list begins with 3.
         seconds = (int(fields[11]) + int(fields[12])) / _TICKS
         memory = int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
