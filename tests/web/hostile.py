@@ -38,7 +38,7 @@ def hostile(place):
 
 PLACES = (
     *("txt", "comment", "rule", "title", "key", "value", "metadata", "token", "first", "last"),
-    *("object", "entry", "kept", "table", "row", "agent", "path"),
+    *("object", "entry", "kept", "table", "row", "agent", "path", "ruleset", "shared"),
 )
 
 HOSTILE = {place: hostile(place) for place in PLACES}
@@ -75,6 +75,7 @@ def fill(site):
         {"rules": [rule]},
     )
     account = f"/accounts/{server.ready['account_id']}"
+    _ruleset(account, send)
     spaces = f"{account}/storage/kv/namespaces"
     space = send("POST", spaces, {"title": written["title"]})["id"]
     pair = {"key": written["key"], "value": written["value"], "metadata": {"a": written["metadata"]}}
@@ -94,6 +95,16 @@ def fill(site):
 def _quoted(text):
     """As a zone file has it."""
     return '"' + text.replace('"', '\\"') + '"'
+
+
+def _ruleset(account, send):
+    """Of the account, executed for every zone."""
+    phase = "http_request_firewall_custom"
+    rule = {"action": "log", "expression": 'http.host eq "none"', "description": HOSTILE["shared"]}
+    body = {"name": HOSTILE["ruleset"], "kind": "custom", "phase": phase, "rules": [rule]}
+    said = {"id": send("POST", f"{account}/rulesets", body)["id"]}
+    rule = {"action": "execute", "expression": "true", "action_parameters": said}
+    send("PUT", f"{account}/rulesets/phases/{phase}/entrypoint", {"rules": [rule]})
 
 
 def _member(server, account, send):

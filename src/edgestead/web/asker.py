@@ -79,9 +79,9 @@ class Asker:
     async def result(self, path: str, query: Mapping[str, object] | None = None) -> Any:
         return (await self.get(path, query))["result"]
 
-    async def read(self, path: str, type_: type[T]) -> T:
+    async def read(self, path: str, type_: type[T], query: Mapping[str, object] | None = None) -> T:
         """The result as a struct, which for many rows is read several times as quickly. Raises Refused."""
-        envelope = msgspec.json.decode(await self._answer("GET", path, None, None, ()), type=_Raw)
+        envelope = msgspec.json.decode(await self._answer("GET", path, query, None, ()), type=_Raw)
         return msgspec.json.decode(envelope.result, type=type_)
 
     async def octets(self, path: str) -> bytes:
@@ -106,17 +106,18 @@ class Asker:
         return envelope
 
     async def send_form(
-        self, path: str, query: Mapping[str, object], method: str = "POST", **fields: str
+        self, path: str, query: Mapping[str, object], method: str = "POST", **fields: str | bytes
     ) -> Json:
         """Send a form with these fields (RFC 7578). Raises Refused."""
         boundary = token_hex(16)
-        parts = [
-            f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'
-            for name, text in fields.items()
-        ]
-        content = "".join([*parts, f"--{boundary}--\r\n"]).encode("utf-8", "replace")
+        content = bytearray()
+        for name, value in fields.items():
+            octets = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
+            head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'
+            content += head.encode() + octets + b"\r\n"
+        content += f"--{boundary}--\r\n".encode()
         about = ((b"content-type", f"multipart/form-data; boundary={boundary}".encode()),)
-        envelope: Json = msgspec.json.decode(await self._answer(method, path, query, content, about))
+        envelope: Json = msgspec.json.decode(await self._answer(method, path, query, bytes(content), about))
         return envelope
 
     async def _answer(

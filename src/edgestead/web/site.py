@@ -24,16 +24,17 @@ browser's cookie and a key bound to that (`web.form_keys`).
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import jinja2
 import msgspec
 
+from edgestead.health.setup import Setup
 from edgestead.http1.head import Headers, by_name
 from edgestead.http1.messages import BodyBroken, BodyTooLarge, Request, Response
 from edgestead.model.refusals import EdgeError
@@ -57,14 +58,17 @@ from edgestead.web.passkeys import Place
 from edgestead.web.people import People
 from edgestead.web.samples import Samples, Span
 from edgestead.web.sessions import SESSION_SECONDS, Session, Sessions
-from edgestead.web.visit import ROOT, Moved, Pages, Renewed, Sent, Streamed, Visit, segment
+from edgestead.web.visit import ROOT, LookAtCluster, Moved, Pages, Renewed, Sent, Streamed, Visit, segment
 from edgestead.web.way_in import PATHS, Asked, Told, WayIn
 
 log = logging.getLogger("edgestead.server")
 
 COOKIE: Final = b"edge_session"
 FORM_BYTES_MAX: Final = 4 << 20  # a value of a key, escaped
+STRANGERS_FORM_BYTES_MAX: Final = 64 << 10  # without a session: decoding 4 MiB holds the loop for 0.6 s
 FORM_FIELDS_MAX: Final = 200  # of one form, or one query
+SLICE_BYTES: Final = 64 << 10  # of a field, decoded at a time
+WORDS_MAX: Final = 160  # characters of what others wrote, in a list; its own page has all
 _STATIC: Final = {"style.css": b"text/css; charset=utf-8", "page.js": b"text/javascript; charset=utf-8"}
 _POLICY: Final = (
     b"default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -102,10 +106,14 @@ class Site:
         objects: Application | None = None,
         names: Collection[str] = (),
         provider: Provider | None = None,
+        setup: Callable[[], Setup | None] = lambda: None,
+        cluster: LookAtCluster | None = None,
     ) -> None:
         """`names` are what browsers may call this server beside loopback's names."""
+        self._setup, self._cluster = setup, cluster
         self._names = names
         self._samples = samples
+        self._drawn: dict[Span, tuple[int, list[Chart]]] = {}
         self._live = Live(samples, context.draws.requests.ledger)
         self._application = application
         self._objects = objects
@@ -140,15 +148,22 @@ class Site:
             return self._error(421, _UNKNOWN_NAME.format(named=_place(request).named + ROOT))
         if request.method not in ("GET", "HEAD", "POST"):
             return self._error(405, "A page is looked at, or a form of it is sent.")
+        id_ = _cookie(request)
+        is_stranger = not (id_ and self._sessions.holds(id_))
+        form_bytes_max = STRANGERS_FORM_BYTES_MAX if is_stranger else FORM_BYTES_MAX
         try:
-            form = await _form(request) if request.method == "POST" else None
+            form = await _form(request, form_bytes_max) if request.method == "POST" else None
         except (BodyTooLarge, ValueError):
-            return self._error(413, "The form is too large, or no form.")
+            hint = " Sign in first: without a session it may have 64 KiB." if is_stranger else ""
+            return self._error(413, f"The form is too large, or no form.{hint}")
         except BodyBroken:
             return self._error(400, "The form did not come to its end.")
+        try:
+            _query(request)
+        except ValueError:
+            return self._error(400, "The address has too many parts.")
         if form is not None and not _is_same_origin(request):
             return self._error(403, "This form was sent from another site.")
-        id_ = _cookie(request)
         session = self._sessions.find(id_) if id_ else None
         if path in PATHS:
             return await self._enter(request, path, form, id_)
@@ -226,7 +241,8 @@ class Site:
         if self._objects is not None:
             objects = Asker(self._objects, headers, request.client, base="")
         asked = (path, _query(request), form, self._charts, self._people, request.client, _place(request))
-        visit = Visit(session, api, objects, *asked, processes=lambda: self._samples.processes)
+        server = (lambda: self._samples.processes, self._setup, self._cluster)
+        visit = Visit(session, api, objects, *asked, *server)
         handler = row.show if form is None else row.act
         assert handler is not None
         try:
@@ -257,7 +273,12 @@ class Site:
         return self._page(shown.template, shown.title, data, session, shown.status)
 
     def _charts(self, span: Span) -> list[Chart]:
-        return charts(self._samples, span)
+        """Drawn once a sample: each look costs 3 ms otherwise, with whole rings."""
+        taken, drawn = self._drawn.get(span, (-1, []))
+        if taken != self._samples.taken:
+            drawn = charts(self._samples, span)
+            self._drawn[span] = (self._samples.taken, drawn)
+        return drawn
 
     def _stream(self, request: Request, session: Session, shown: Streamed) -> Response:
         """Nobody uses a session by having a page open, so a stream does not keep it."""
@@ -298,6 +319,7 @@ class Site:
             "title": title,
             "root": ROOT,
             "signed_in": session is not None,
+            "has_cluster": self._cluster is not None,
             "form_key": session.form_key if session else form_key,
         }
         text = self._templates.get_template(template).render({**data, **own})
@@ -347,8 +369,14 @@ def _environment(version: str) -> jinja2.Environment:
     made.filters["when"] = times.when
     made.filters["moment"] = times.moment
     made.filters["ago"] = times.ago
+    made.filters["cut"] = _cut
     made.filters["pretty"] = lambda value: msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return made
+
+
+def _cut(text: str, length: int = WORDS_MAX) -> str:
+    """For lists: so, and with as many rows as they have, a page stays below 60 KB with its two files."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _encoded(data: object) -> bytes:
@@ -416,17 +444,30 @@ def _query(request: Request) -> dict[str, str]:
     return _fields(request.target.partition(b"?")[2])
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def _form(request: Request, bytes_max: int) -> dict[str, str]:
     """Raises BodyTooLarge, BodyBroken, ValueError."""
-    return _fields(await request.body.read(FORM_BYTES_MAX), keep_blank_values=True)
+    return _fields(await request.body.read(bytes_max), keep_blank_values=True)
 
 
 def _fields(octets: bytes, *, keep_blank_values: bool = False) -> dict[str, str]:
     """Raises ValueError: too many."""
-    found = parse_qs(
-        octets.decode("ascii", "replace"),
-        keep_blank_values=keep_blank_values,
-        errors="replace",
-        max_num_fields=FORM_FIELDS_MAX,
-    )
-    return {name: values[-1] for name, values in found.items()}
+    if octets.count(b"&") >= FORM_FIELDS_MAX:
+        raise ValueError("too many fields")
+    found: dict[str, str] = {}
+    for field in octets.decode("ascii", "replace").encode().replace(b"+", b" ").split(b"&"):
+        name, _, value = field.partition(b"=")
+        if value or (field and keep_blank_values):
+            found[_unquoted(name)] = _unquoted(value)
+    return found
+
+
+def _unquoted(octets: bytes) -> str:
+    """In slices: the library makes an object of each escape, twenty times as long as that."""
+    parts, at = [], 0
+    while at < len(octets):
+        end = at + SLICE_BYTES
+        cut = octets.rfind(b"%", end - 2, end)  # an escape stays whole
+        end = cut if at < cut and end < len(octets) else end
+        parts.append(unquote_to_bytes(octets[at:end]))
+        at = end
+    return b"".join(parts).decode("utf-8", "replace")

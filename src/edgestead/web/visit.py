@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from edgestead.health.setup import Setup
 from edgestead.web.asker import Asker
 from edgestead.web.charts import Chart
 from edgestead.web.passkeys import Place
@@ -18,6 +19,7 @@ from edgestead.web.sessions import Headers, Session
 ROOT = "/ui"
 SEGMENTS_MAX = 12  # of a path
 Data = dict[str, Any]
+LookAtCluster = Callable[[], Awaitable[Data]]
 
 
 def segment(text: object) -> str:
@@ -68,7 +70,7 @@ class Renewed(NamedTuple):
 class Visit(NamedTuple):
     """`form` is None for a GET; its values are what the browser sent, the last of each name.
 
-    `objects` is the objects' address, None where no classes are served.
+    `objects` is the objects' address, None where no classes are served; `cluster` is None outside of one.
     """
 
     session: Session
@@ -82,6 +84,8 @@ class Visit(NamedTuple):
     client: str = ""
     place: Place = Place("")
     processes: Callable[[], Sequence[ProcessRow]] = tuple
+    setup: Callable[[], Setup | None] = lambda: None
+    cluster: LookAtCluster | None = None
 
     @property
     def page(self) -> int:

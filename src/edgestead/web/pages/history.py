@@ -8,12 +8,15 @@ from edgestead.web.asker import Json, Refused
 from edgestead.web.pages.shared import listed, tried, zone_of
 from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
+ROWS_MAX = 20  # of a page
+ITEMS_MAX = 3  # of a change in the list; the preview of its way back has more
+
 
 async def show(zone: str, visit: Visit) -> Shown:
     found = await zone_of(visit, zone)
     name = visit.query.get("name", "").strip()
-    changes = await listed(visit, f"/zones/{found['id']}/history", name=name)
-    data: Data = {"zone": found, "changes": changes, "name": name}
+    changes = await listed(visit, f"/zones/{found['id']}/history", name=name, per_page=ROWS_MAX)
+    data: Data = {"zone": found, "changes": changes, "name": name, "items_max": ITEMS_MAX}
     return Shown("history.html", f"History of {zone}", data)
 
 

@@ -13,6 +13,8 @@ from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
 _PREFIXES = ("com.cloudflare.api.", "com.edge.api.")
 _EVERY = {"account.zone": "every zone", "account": "every account", "user": "every user"}
+ROWS_MAX = 16  # of a page: two buttons and a policy's words each
+MAY_MAX = 3  # policies of a token that the list puts into words
 NAMES_MAX = 50  # of zones that one page looks up
 DAYS_DIGITS_MAX = 4  # of a token's life
 
@@ -45,11 +47,11 @@ TASKS = {
 
 
 async def show(visit: Visit) -> Shown:
-    found = await listed(visit, "/user/tokens")
+    found = await listed(visit, "/user/tokens", per_page=ROWS_MAX)
     words = _Words(visit)
     for token in found["items"]:
         token["may"] = [await words.of(policy) for policy in token["policies"]]
-    return Shown("tokens.html", "Tokens", {"tokens": found})
+    return Shown("tokens.html", "Tokens", {"tokens": found, "may_max": MAY_MAX})
 
 
 async def act(visit: Visit) -> Shown | Moved:
