@@ -1,7 +1,12 @@
 """Signing in with an OpenID provider: who is let in, and what a hostile provider or browser gets."""
 
+import asyncio
+import contextlib
 import json
 import re
+import select
+import socket
+import threading
 from html import unescape
 from urllib.parse import urlencode
 
@@ -276,6 +281,81 @@ def test_a_provider_that_hangs_is_given_up(server, fake, monkeypatch):
     fake.asked.clear()
     assert leave(server)[0].answer.status == 503
     assert fake.asked == [], "for a while nobody asks again"
+
+
+DRIPS = {
+    "a handshake": ("https", bytes((22, 3, 3, 0x40, 0))),  # the head of a record of 16 KiB
+    "an answer": ("http", b"HTTP/1.0 200 OK\r\nContent-Length: 9999\r\n\r\n"),
+}
+
+
+class Dripping:
+    """A peer whose answer comes in single octets, and has no end."""
+
+    def __init__(self, begins):
+        self._begins = begins
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.was_cut = False
+        self._thread = threading.Thread(target=self._drip, daemon=True)
+        self._thread.start()
+
+    def _drip(self):
+        peer, _ = self._listening.accept()
+        with peer, contextlib.suppress(ConnectionError):
+            peer.sendall(self._begins)
+            for _ in range(500):
+                if peer in select.select([peer], [], [], 0.02)[0] and not peer.recv(65_536):
+                    break
+                peer.sendall(b"\0")
+            else:
+                return
+        self.was_cut = True
+
+    def close(self):
+        self._thread.join()
+        self._listening.close()
+
+
+@pytest.mark.parametrize("what", DRIPS)
+def test_what_has_no_end_is_cut(monkeypatch, what):
+    monkeypatch.setattr(issuer, "SECONDS_MAX", 0.2)
+    scheme, begins = DRIPS[what]
+    peer = Dripping(begins)
+    asked = issuer.Issuer(Provider(f"{scheme}://127.0.0.1:{peer.port}", CLIENT))
+
+    with pytest.raises(issuer.Trouble):
+        asyncio.run(asked.metadata())
+    peer.close()
+
+    assert peer.was_cut
+
+
+def test_keys_that_were_asked_for_in_vain_end_with_their_hour(fake):
+    """And a flood of tokens with unknown keys asks once in a while, had or not."""
+    now = [0.0]
+    asked = issuer.Issuer(Provider(fake.issuer, CLIENT), clock=lambda: now[0])
+    fake.answers.clear()
+    fake.hangs, fake.keys = False, [public(fake.key, "k1")]
+
+    async def times_at(second, **how):
+        now[0] = second
+        fake.asked.clear()
+        with contextlib.suppress(issuer.Trouble):
+            await asked.keys(**how)
+        return fake.asked.count("/keys")
+
+    async def all_of_it():
+        assert await times_at(0) == 1
+        fake.answers["/keys"] = (500, {})
+        assert await times_at(issuer.KEPT_SECONDS - 10, anew=True) == 1
+        assert await times_at(issuer.KEPT_SECONDS - 9, anew=True) == 0
+        assert await times_at(issuer.KEPT_SECONDS) == 0
+        del fake.answers["/keys"]
+        assert await times_at(issuer.KEPT_SECONDS + 1) == 1
+        assert await times_at(issuer.KEPT_SECONDS + 1 + issuer.KEYS_SECONDS - 1, anew=True) == 0
+
+    asyncio.run(all_of_it())
 
 
 def test_too_many_tries_are_refused_before_the_provider_is_asked(server, fake, ann):

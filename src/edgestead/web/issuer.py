@@ -7,14 +7,15 @@ Not   which answers are taken (`usecases.access.openid`); who signs in (`web.ope
     code, user       asked for each sign-in
     trouble          for RETRY_SECONDS nobody asks again
 
-A request has SECONDS_MAX from its beginning to its end, whatever is said meanwhile: a timer closes its
-connection. No redirect is followed: who may answer is what the metadata says. Threads are daemons and few,
-so a provider that hangs keeps neither the loop nor a stop waiting.
+A request has SECONDS_MAX from its connection to its end, whatever is said meanwhile, in the handshake of TLS
+too: a timer cuts the connection. No redirect is followed: who may answer is what the metadata says. Threads
+are daemons and few, so a provider that hangs keeps neither the loop nor a stop waiting.
 """
 
 import asyncio
 import http.client
 import logging
+import socket
 import ssl
 import threading
 from base64 import b64encode
@@ -207,15 +208,15 @@ class Issuer:
         """Blocks. Raises Trouble."""
         parts = urlsplit(url)
         connection = self._connection(parts.scheme, parts.hostname or "", parts.port)
-        timer = threading.Timer(SECONDS_MAX, _cut, (connection,))
+        timer = threading.Timer(SECONDS_MAX, connection.cut)
         timer.daemon = True
         timer.start()
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             sent = {"Accept": "application/json", "User-Agent": "edgestead", **(headers or {})}
             connection.request("GET" if body is None else "POST", target, body, sent)
-            answer = connection.getresponse()
-            content = answer.read(OCTETS_MAX + 1)
+            with connection.getresponse() as answer:
+                content, is_short = answer.read(OCTETS_MAX + 1), bool(answer.length)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Trouble(f"it cannot be asked ({type(error).__name__})") from None
         finally:
@@ -227,18 +228,62 @@ class Issuer:
             raise Trouble(f"it answers {answer.status}")
         if len(content) > OCTETS_MAX:
             raise Trouble(f"it answers more than {OCTETS_MAX} bytes")
-        if answer.length:
+        if is_short:
             raise Trouble("its answer breaks off")
         return content
 
-    def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
+    def _connection(self, scheme: str, host: str, port: int | None) -> "_Connection":
         if scheme == "http":  # this machine's: `openid.is_safe`
-            return http.client.HTTPConnection(host, port, timeout=SECONDS_MAX)
+            return _Connection(host, port or http.client.HTTP_PORT)
         try:
             context = ssl.create_default_context(cafile=self.provider.roots or None)
         except OSError:
             raise Trouble("the file of certificates cannot be read") from None
-        return http.client.HTTPSConnection(host, port, timeout=SECONDS_MAX, context=context)
+        return _TlsConnection(host, port or http.client.HTTPS_PORT, context)
+
+
+class _Connection(http.client.HTTPConnection):
+    """One that another thread can end at any moment.
+
+    The library forgets its socket where an answer ends the connection, and has none of TLS before a handshake
+    is over: the one to cut is kept here.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port, timeout=SECONDS_MAX)
+        self._is_cut = False
+        self._held: socket.socket | None = None
+
+    def connect(self) -> None:
+        super().connect()
+        self._hold(self.sock)
+
+    def cut(self) -> None:
+        self._is_cut = True
+        if self._held is not None:
+            with suppress(OSError):
+                self._held.shutdown(socket.SHUT_RDWR)
+
+    def _hold(self, made: socket.socket) -> None:
+        """Raises TimeoutError: it was cut before."""
+        self._held = made
+        if self._is_cut:
+            raise TimeoutError
+
+
+class _TlsConnection(_Connection):
+    default_port = http.client.HTTPS_PORT
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
+        super().__init__(host, port)
+        self._tls = context
+
+    def connect(self) -> None:
+        super().connect()
+        made = self._tls.wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+        self.sock = made
+        self._hold(made)
+        made.do_handshake()
 
 
 def _believed(read: Callable[[], T]) -> T:
@@ -249,8 +294,3 @@ def _believed(read: Callable[[], T]) -> T:
         return read()
     except Untrusted as refused:
         raise Trouble(str(refused)) from None
-
-
-def _cut(connection: http.client.HTTPConnection) -> None:
-    with suppress(OSError, AttributeError):
-        connection.sock.shutdown(2)
