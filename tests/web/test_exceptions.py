@@ -145,3 +145,49 @@ def test_a_rule_that_skips_becomes_one_that_blocks(server, visitor):
     assert "Done." in done.words
     (rule,) = server.api.get(entry).result["rules"]
     assert (rule["action"], "action_parameters" in rule) == ("block", False)
+
+
+def test_an_exception_is_made_where_the_rules_are_executed(server, visitor):
+    """The account's: an exception of the zone would not reach them, as levels do not skip one another."""
+    account = f"{server.account}/rulesets/phases/{MANAGED_PHASE}/entrypoint"
+    server.api.call("PUT", server.entry, {"rules": []})
+    server.api.call("PUT", account, {"rules": [execute()]})
+    happen(server, ("/s?q=sql", "block", {SQL: 5}))
+    path = page_of(visitor, "/s")
+    assert "the first rule of the account's managed phase" in visitor.get(path).words
+    assert "The account's rules do, for every zone" in visitor.get(f"/ui/zones/{ZONE}/waf").words
+
+    done = visitor.post(path, expression="ssl or not ssl")
+
+    assert "of the account" in done.words
+    made, _ = server.api.get(account).result["rules"]
+    assert (made["action"], rules(server)) == ("skip", [])
+    assert f'href="/ui/rules/{MANAGED_PHASE}/{made["id"]}"' in done.text
+    visitor.post(path, what="undo", exception=made["id"])
+    assert [one["action"] for one in server.api.get(account).result["rules"]] == ["execute"]
+    server.api.call("PUT", account, {"rules": []})
+    assert "there is no exception to make" in visitor.get(path).words
+    assert visitor.post(path, visitor.get("/ui"), expression="ssl").status == 404
+
+
+def test_where_zone_and_account_execute_the_rules_each_needs_an_exception(server, visitor):
+    """And no page says that a request passes while one of them stops it."""
+    account = f"{server.account}/rulesets/phases/{MANAGED_PHASE}/entrypoint"
+    server.api.call("PUT", account, {"rules": [execute()]})
+    happen(server, ("/s?q=sql", "block", {SQL: 5}))
+    path = page_of(visitor, "/s")
+
+    first = visitor.post(path)
+    second = visitor.post(path)
+
+    assert "The zone's rules let requests like that one pass now. The account's do not yet." in first.words
+    assert "The account executes these rules, too" in first.words
+    assert "Requests like that one pass now." in second.words
+    assert "Make an exception" not in second.words
+    ids = re.findall(r'name="exception" value="([^"]+)"', second.text)
+    held = [server.api.get(entry).result["rules"] for entry in (server.entry, account)]
+    assert [[one["action"] for one in rules] for rules in held] == [["skip", "execute"]] * 2
+    assert ids == [rules[0]["id"] for rules in held]
+    assert "is deleted" in visitor.post(path, what="undo", exception=ids[1]).words
+    assert visitor.post(path, second, what="undo", exception=ids[1]).status == 404
+    assert "The account executes these rules, too" in visitor.get(path).words

@@ -187,7 +187,9 @@ def gathering(zone: Json) -> Generator[str, Any, Gathered]:
     executed = []
     for id_, version in executed_in([*roots, *of_zone]):
         if id_ not in managed:
-            found = yield f"{base}/rulesets/{id_}" + ("" if version == "latest" else f"/versions/{version}")
+            found = yield f"{account}/rulesets/{id_}" + (
+                "" if version == "latest" else f"/versions/{version}"
+            )
             executed += [found] if found else []
     settings = yield f"{base}/settings"
     if settings is None:

@@ -1,27 +1,64 @@
-"""The rules of a zone, in the order of evaluation, and an editor of one.
+"""The rules of a zone or of the account, in the order of evaluation, and an editor of one.
 
-Owns  the page, switching a rule on and off, adding, changing, moving and deleting one.
+Owns  the pages, switching a rule on and off, adding, changing, moving and deleting one, making a ruleset.
 Not   what a rule may be: the API says. Trying expressions and requests (`web.pages.trial`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from edgestead.model.rule_members import sent_back
 from edgestead.web.asker import Json, Refused
 from edgestead.web.pages import trial
-from edgestead.web.pages.phases import CUSTOM, MANAGED, PHASES, Phase, all_phases, entry_of, words_of
-from edgestead.web.pages.shared import errors_of, tried, zone_of
-from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
+from edgestead.web.pages.phases import (
+    CUSTOM,
+    MANAGED,
+    OF_ZONES,
+    PHASES,
+    Owner,
+    Placed,
+    all_phases,
+    entries_of,
+    entry_of,
+    executed_by,
+    of_account,
+    of_zone,
+    rulesets_of,
+    words_of,
+)
+from edgestead.web.pages.shared import errors_of, tried
+from edgestead.web.visit import Data, Moved, Shown, Visit
 
-ACTIONS = {
-    CUSTOM: ("block", "managed_challenge", "js_challenge", "log", "skip"),
-    MANAGED: ("skip", "execute"),
-    "http_ratelimit": ("block", "managed_challenge", "js_challenge", "log"),
-    "http_request_dynamic_redirect": ("redirect",),
-    "http_request_origin": ("route",),
+_FIREWALL = ("block", "managed_challenge", "js_challenge", "log")
+_RUNS = ("execute", "skip")
+ACTIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "zone": {
+        CUSTOM: (*_FIREWALL, "skip", "execute"),
+        MANAGED: ("skip", "execute"),
+        "http_ratelimit": (*_FIREWALL, "execute"),
+        "http_request_dynamic_redirect": ("redirect",),
+        "http_request_origin": ("route",),
+        "http_response_compression": ("compress_response",),
+    },
+    "root": {
+        CUSTOM: _RUNS,
+        MANAGED: _RUNS,
+        "http_ratelimit": _RUNS,
+        "http_request_dynamic_redirect": ("redirect",),
+        "http_request_origin": ("route",),
+        "http_request_transform": ("rewrite", "execute"),
+        "http_request_late_transform": ("rewrite", "execute"),
+        "http_response_headers_transform": ("rewrite", "execute"),
+    },
+    "custom": {
+        CUSTOM: (*_FIREWALL, "skip"),
+        MANAGED: (*_FIREWALL, "skip", "execute"),
+        "http_ratelimit": _FIREWALL,
+    },
 }
+"""By the kind of the ruleset and the phase (docs/reference/rulesets.md); where none is named, `rewrite`."""
 _REWRITES = ("rewrite",)
 _RATELIMIT = {
     "characteristics": ["ip.src"],
@@ -37,30 +74,87 @@ _PARAMETERS: Mapping[str, Json] = {
     "http_request_origin": {"origin": {"port": 8080}},
     "http_request_late_transform": {"headers": {"X-Name": {"operation": "set", "value": "value"}}},
     "http_response_headers_transform": {"headers": {"X-Name": {"operation": "set", "value": "value"}}},
+    "http_response_compression": {"algorithms": [{"name": "zstd"}, {"name": "gzip"}]},
 }
 _FIELDS = ("action", "action_parameters", "description", "expression", "ratelimit")
 _AS_JSON = ("action_parameters", "ratelimit")
 ROWS_MAX = 16  # of a page: with long expressions it stays below 60 KB, its two files included
-WORDS_MAX = 160  # characters of a description or an expression in the list; the rule's page has all
 _DONE = "Done. Every edge process has the rules."
 
 
+class Section(NamedTuple):
+    """Rules of one phase or ruleset. `where` is how forms name it, `size` the number of its own rules."""
+
+    where: str
+    phase: str
+    words: str
+    rows: Sequence[Placed]
+    size: int
+
+    @property
+    def height(self) -> int:
+        """In rows. Phases stand on every page, a ruleset where its rules are; without any it is one."""
+        return len(self.rows) or int(self.where not in PHASES)
+
+
 async def show(zone: str, visit: Visit) -> Shown:
-    found = await zone_of(visit, zone)
-    counts = await _counts(visit, found)
-    phases = await all_phases(visit, found)
-    count = sum(len(one.rules) for one in phases)
+    """The zone's rules, with what the account has before them."""
+    owner = await of_zone(visit, zone)
+    counts = await _counts(visit, owner)
+    found = await all_phases(visit, owner)
+    sections = [
+        Section(one.phase, one.phase, one.words, list(one.rows()), len(one.zone)) for one in found.phases
+    ]
+    return _list(visit, owner, sections, counts, found.unseen)
+
+
+async def show_account(visit: Visit, refused: Refused | None = None) -> Shown:
+    """The account's entry points, then its rulesets that rules execute."""
+    owner = await of_account(visit)
+    listed = await rulesets_of(visit, owner.api)
+    roots = await entries_of(visit, owner.api, "root", listed)
+    sections = []
+    for phase, words in PHASES.items():
+        if phase in OF_ZONES:
+            continue
+        rules = (roots.get(phase) or {}).get("rules") or []
+        sections.append(Section(phase, phase, words, _placed(rules), len(rules)))
+    for one in listed:
+        if one["kind"] == "custom" and one["phase"] in PHASES:
+            entry = await entry_of(visit, owner.api, one["id"])
+            rules = (entry or {}).get("rules") or []
+            words = f"{one['name']}: a ruleset of {words_of(one['phase'])}"
+            sections.append(Section(one["id"], one["phase"], words, _placed(rules), len(rules)))
+    return _list(visit, owner, sections, None, unseen=False, refused=refused)
+
+
+def _placed(rules: Sequence[Json]) -> list[Placed]:
+    return [Placed("account", 0, place, rule) for place, rule in enumerate(rules, 1)]
+
+
+def _list(
+    visit: Visit,
+    owner: Owner,
+    sections: Sequence[Section],
+    counts: Json | None,
+    unseen: bool,
+    refused: Refused | None = None,
+) -> Shown:
+    count = sum(one.height for one in sections)
     pages = max(1, -(-count // ROWS_MAX))
     page = min(_page(visit), pages)
-    rows = slice((page - 1) * ROWS_MAX, page * ROWS_MAX)
     data: Data = {
-        "zone": found,
-        "phases": _on_page(phases, rows, counts),
+        "zone": owner.zone,
+        "base": f"{owner.page}/rules",
+        "phases": _on_page(sections, slice((page - 1) * ROWS_MAX, page * ROWS_MAX), owner, counts),
         "paging": {"page": page, "pages": pages, "count": count},
-        "words_max": WORDS_MAX,
         "counts": counts,
+        "unseen": unseen,
+        "rulesets_of": {phase: words_of(phase) for phase in ACTIONS["custom"]},
+        "form": {name: visit.field(name) for name in ("name", "kind")},
+        "errors": refused.messages if refused else [],
     }
-    return Shown("rules.html", f"Rules of {zone}", data)
+    return Shown("rules.html", f"Rules of {owner.name}", data, 400 if refused else 200)
 
 
 def _page(visit: Visit) -> int:
@@ -68,22 +162,29 @@ def _page(visit: Visit) -> int:
     return max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 1
 
 
-def _on_page(phases: Iterable[Phase], rows: slice, counts: Json | None) -> list[Json]:
-    """All phases, each with those of its rules that are rows of the page, and with their places."""
-    found, before = [], 0
-    for one in phases:
+def _on_page(sections: Sequence[Section], rows: slice, owner: Owner, counts: Json | None) -> list[Json]:
+    """Sections, each with those of its rules that are rows of the page, and with their places."""
+    found, after = [], 0
+    for one in sections:
+        before, after = after, after + one.height
+        if one.where not in PHASES and not (before < rows.stop and rows.start < after):
+            continue
         low, high = max(0, rows.start - before), max(0, rows.stop - before)
-        placed = list(enumerate(one.rules, 1))[low:high]
-        rules = [rule | {"place": place, "hits": _hits(rule, counts)} for place, rule in placed]
-        found.append({"phase": one.phase, "words": one.words, "count": len(one.rules), "rules": rules})
-        before += len(one.rules)
+        rules = [
+            row.rule
+            | {"place": row.place, "by": row.by, "level": row.level, "hits": _hits(row.rule, counts)}
+            | {"own": owner.zone is None or row.is_own}
+            for row in one.rows[low:high]
+        ]
+        about = {"where": one.where, "phase": one.phase, "words": one.words, "count": one.size}
+        found.append(about | {"all": len(one.rows), "rules": rules})
     return found
 
 
-async def _counts(visit: Visit, zone: Json) -> Json | None:
+async def _counts(visit: Visit, owner: Owner) -> Json | None:
     """The events of the last day by rule; None where the session may not ask."""
     try:
-        found: Json = await visit.api.result(f"/zones/{zone['id']}/security/events/counts")
+        found: Json = await visit.api.result(f"{owner.api}/security/events/counts")
     except Refused as refused:
         if refused.status in (403, 404):
             return None
@@ -92,18 +193,33 @@ async def _counts(visit: Visit, zone: Json) -> Json | None:
 
 
 def _hits(rule: Json, counts: Json | None) -> int | None:
+    """Those of a ruleset count for the rule that executes it."""
     if counts is None:
         return None
-    executed = (rule.get("action_parameters") or {}).get("id", "") if rule["action"] == "execute" else ""
+    executed = executed_by(rule).partition("/")[0]
     return int(counts["rulesets"].get(executed, 0) if executed else counts["rules"].get(rule["id"], 0))
 
 
 async def change(zone: str, visit: Visit) -> Shown | Moved:
+    return await _change(await of_zone(visit, zone), visit)
+
+
+async def change_account(visit: Visit) -> Shown | Moved:
+    owner = await of_account(visit)
+    if visit.field("what") != "create":
+        return await _change(owner, visit)
+    body = {"name": visit.field("name"), "kind": "custom", "phase": visit.field("kind"), "rules": []}
+    refused = await tried(visit, "POST", f"{owner.api}/rulesets", body)
+    if refused is not None:
+        return await show_account(visit, refused)
+    return Moved(f"{owner.page}/rules", "The ruleset is made. A rule with the action execute has it run.")
+
+
+async def _change(owner: Owner, visit: Visit) -> Moved:
     """Switch a rule on or off, move it, delete it."""
-    found = await zone_of(visit, zone)
-    what, phase = visit.field("what"), visit.field("phase")
-    entry, rule = await _rule(visit, found, phase, visit.field("rule"))
-    path = f"/zones/{found['id']}/rulesets/{entry['id']}/rules/{rule['id']}"
+    what, where = visit.field("what"), visit.field("phase")
+    entry, rule = await _rule(visit, owner, where, visit.field("rule"))
+    path = f"{owner.api}/rulesets/{entry['id']}/rules/{rule['id']}"
     if what == "delete":
         await visit.api.send("DELETE", path)
     elif what in ("up", "down"):
@@ -113,29 +229,40 @@ async def change(zone: str, visit: Visit) -> Shown | Moved:
     else:
         await visit.api.send("PATCH", path, sent_back(rule) | {"enabled": what == "on"})
     page = _page(visit)
-    return Moved(f"{ROOT}/zones/{segment(zone)}/rules" + (f"?page={page}" if page > 1 else ""), _DONE)
+    return Moved(f"{owner.page}/rules" + (f"?page={page}" if page > 1 else ""), _DONE)
 
 
-async def edit(zone: str, phase: str, rule: str, visit: Visit, refused: Refused | None = None) -> Shown:
+async def edit(zone: str, phase: str, rule: str, visit: Visit) -> Shown:
     """The editor: of a rule, or of one that is not there yet (`new`)."""
-    found = await zone_of(visit, zone)
-    if phase not in PHASES:
-        raise Refused(404, [{"code": 1001, "message": f"There is no phase {phase}."}])
-    held = None if rule == "new" else (await _rule(visit, found, phase, rule))[1]
-    form = _form(held, phase) | dict(visit.form or {})
+    return await _edit(await of_zone(visit, zone), phase, rule, visit)
+
+
+async def edit_account(where: str, rule: str, visit: Visit) -> Shown:
+    return await _edit(await of_account(visit), where, rule, visit)
+
+
+async def _edit(owner: Owner, where: str, rule: str, visit: Visit, refused: Refused | None = None) -> Shown:
+    entry = await _entry(visit, owner, where)
+    phase = entry["phase"] if entry else where
+    held = None if rule == "new" else _found(entry, rule)
+    actions = ACTIONS[_kind(owner, where)].get(phase, _REWRITES)
+    form = _form(held, phase, actions[0]) | dict(visit.form or {})
     data: Data = {
-        "zone": found,
+        "zone": owner.zone,
+        "base": f"{owner.page}/rules",
         "phase": phase,
         "words": words_of(phase),
         "rule": held,
-        "actions": ACTIONS.get(phase, _REWRITES),
+        "actions": actions,
         "form": form,
         "with_parameters": bool(form["action_parameters"])
         or phase in _PARAMETERS
-        or phase in (CUSTOM, MANAGED),
+        or phase in (CUSTOM, MANAGED)
+        or "execute" in actions,
         "errors": errors_of(refused, _FIELDS),
         "checked": trial.check(form["expression"], phase) if visit.form is not None else None,
         "fields": trial.fields(phase),
+        "rulesets": await _executable(visit, owner, phase) if "execute" in actions else [],
     }
     title = (
         f"New rule: {words_of(phase)}"
@@ -145,32 +272,47 @@ async def edit(zone: str, phase: str, rule: str, visit: Visit, refused: Refused 
     return Shown("rule.html", title, data, 400 if refused else 200)
 
 
+def _kind(owner: Owner, where: str) -> str:
+    return "zone" if owner.zone is not None else "root" if where in PHASES else "custom"
+
+
+async def _executable(visit: Visit, owner: Owner, phase: str) -> list[Json]:
+    """What a rule of the phase can execute, for who writes its parameters."""
+    listed = await rulesets_of(visit, owner.api)
+    return [one for one in listed if one["kind"] in ("custom", "managed") and one["phase"] == phase]
+
+
 async def save(zone: str, phase: str, rule: str, visit: Visit) -> Shown | Moved:
-    found = await zone_of(visit, zone)
+    return await _save(await of_zone(visit, zone), phase, rule, visit)
+
+
+async def save_account(where: str, rule: str, visit: Visit) -> Shown | Moved:
+    return await _save(await of_account(visit), where, rule, visit)
+
+
+async def _save(owner: Owner, where: str, rule: str, visit: Visit) -> Shown | Moved:
     try:
         body = _body(visit)
-    except msgspec.DecodeError as error:
-        source = {"pointer": f"/{'ratelimit' if phase == 'http_ratelimit' else 'action_parameters'}"}
-        wrong = Refused(400, [{"code": 1001, "message": f"This is no JSON: {error}.", "source": source}])
-        return await edit(zone, phase, rule, visit, wrong)
-    path = f"/zones/{found['id']}/rulesets"
+    except Refused as refused:
+        return await _edit(owner, where, rule, visit, refused)
+    path = f"{owner.api}/rulesets"
     if rule != "new":
-        entry, held = await _rule(visit, found, phase, rule)
+        entry, held = await _rule(visit, owner, where, rule)
         kept = {name: value for name, value in sent_back(held).items() if name not in _emptied(visit)}
-        refused = await tried(visit, "PATCH", f"{path}/{entry['id']}/rules/{rule}", kept | body)
-    elif (there := await entry_of(visit, found, phase)) is not None:
-        refused = await tried(visit, "POST", f"{path}/{there['id']}/rules", body)
+        wrong = await tried(visit, "PATCH", f"{path}/{entry['id']}/rules/{rule}", kept | body)
+    elif (there := await _entry(visit, owner, where)) is not None:
+        wrong = await tried(visit, "POST", f"{path}/{there['id']}/rules", body)
     else:
-        refused = await tried(visit, "PUT", f"{path}/phases/{phase}/entrypoint", {"rules": [body]})
-    if refused is not None:
-        return await edit(zone, phase, rule, visit, refused)
-    return Moved(f"{ROOT}/zones/{segment(zone)}/rules", _DONE)
+        wrong = await tried(visit, "PUT", f"{path}/phases/{where}/entrypoint", {"rules": [body]})
+    if wrong is not None:
+        return await _edit(owner, where, rule, visit, wrong)
+    return Moved(f"{owner.page}/rules", _DONE)
 
 
-def _form(rule: Json | None, phase: str) -> Json:
+def _form(rule: Json | None, phase: str, action: str) -> Json:
     if rule is None:
         return {
-            "action": ACTIONS.get(phase, _REWRITES)[0],
+            "action": action,
             "expression": "",
             "description": "",
             "action_parameters": _json(_PARAMETERS.get(phase)),
@@ -190,11 +332,15 @@ def _json(value: object) -> str:
 
 
 def _body(visit: Visit) -> Json:
-    """Raises DecodeError."""
+    """Raises Refused: what is no JSON, with its field."""
     body: Json = {name: visit.field(name) for name in ("action", "expression", "description")}
     for name in _AS_JSON:
         if text := visit.field(name):
-            body[name] = msgspec.json.decode(text.encode())
+            try:
+                body[name] = msgspec.json.decode(text.encode())
+            except msgspec.DecodeError as error:
+                about = {"message": f"This is no JSON: {error}.", "source": {"pointer": f"/{name}"}}
+                raise Refused(400, [{"code": 1001} | about]) from None
     return body
 
 
@@ -203,10 +349,32 @@ def _emptied(visit: Visit) -> set[str]:
     return {name for name in _AS_JSON if name in (visit.form or {}) and not visit.field(name)}
 
 
-async def _rule(visit: Visit, zone: Json, phase: str, rule: str) -> tuple[Json, Json]:
-    """The entry point and a rule of it. Raises Refused: 404."""
-    entry = await entry_of(visit, zone, phase) if phase in PHASES else None
+async def _rule(visit: Visit, owner: Owner, where: str, rule: str) -> tuple[Json, Json]:
+    """The ruleset and a rule of it. Raises Refused: 404."""
+    entry = await _entry(visit, owner, where)
+    held = _found(entry, rule)
+    assert entry is not None
+    return entry, held
+
+
+async def _entry(visit: Visit, owner: Owner, where: str) -> Json | None:
+    """An entry point, None where the phase has none yet; of the account, also a ruleset by its id.
+
+    Raises Refused: 404.
+    """
+    is_known = where not in OF_ZONES if owner.zone is None else where in PHASES
+    entry = await entry_of(visit, owner.api, where) if is_known else None
+    if where in PHASES and is_known:
+        return entry
+    if entry is None or entry["kind"] != "custom":
+        raise Refused(404, [{"code": 1001, "message": f"There is no phase {where}."}])
+    return entry
+
+
+def _found(entry: Json | None, rule: str) -> Json:
+    """Raises Refused: 404."""
     for one in (entry or {}).get("rules", ()):
-        if entry is not None and one["id"] == rule:
-            return entry, one
+        if one["id"] == rule:
+            found: Json = one
+            return found
     raise Refused(404, [{"code": 1001, "message": "The rule is not there any more."}])

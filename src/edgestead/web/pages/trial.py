@@ -14,12 +14,13 @@ from edgestead.language.fields import FIELDS, find
 from edgestead.language.meanings import meaning_of
 from edgestead.language.phases import PHASES as LANGUAGE_PHASES
 from edgestead.web.asker import Json, Refused
-from edgestead.web.pages.phases import CUSTOM, words_of
+from edgestead.web.pages.phases import CUSTOM, Owner, of_account, of_zone, words_of
 from edgestead.web.pages.shared import zone_of
 from edgestead.web.visit import Data, Shown, Visit
 
 EXPRESSION_CHARACTERS_MAX = 4_096  # as the API takes them
 HEADERS_MAX = 100  # of a request that is tried
+ROWS_MAX = 60  # of the page: rules that match, else the first
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _HEADERS = "User-Agent: Mozilla/5.0\nAccept: text/html"
 
@@ -54,11 +55,19 @@ def fields(phase: str) -> list[Json]:
 
 async def checked(zone: str, visit: Visit) -> Shown:
     """What a script asks while one types, and a button without one."""
-    found = await zone_of(visit, zone)
+    return _checked(await of_zone(visit, zone), visit)
+
+
+async def checked_for_account(visit: Visit) -> Shown:
+    return _checked(await of_account(visit), visit)
+
+
+def _checked(owner: Owner, visit: Visit) -> Shown:
     phase = visit.field("phase") or CUSTOM
     expression = (visit.form or {}).get("expression", "")
     data: Data = {
-        "zone": found,
+        "zone": owner.zone,
+        "base": f"{owner.page}/rules",
         "expression": expression,
         "checked": check(expression, phase),
         "phase": phase,
@@ -123,6 +132,9 @@ async def _tried(visit: Visit, zone: Json, form: Json) -> Json:
     )
     outcome = await asyncio.to_thread(trial.tried, gathered.rulesets, request)
     rows = [one._asdict() | {"phase": words_of(one.phase), "rule": dict(one.rule)} for one in outcome.rows]
+    matching_first = sorted(range(len(rows)), key=lambda at: rows[at]["matches"] != "yes")
+    for at in matching_first[:ROWS_MAX]:
+        rows[at]["is_shown"] = True
     return {"rows": rows, "status": outcome.status, "why": outcome.why, "unseen": gathered.unseen}
 
 

@@ -55,6 +55,7 @@ async def show(zone: str, visit: Visit, refused: Refused | None = None) -> Shown
     data: Data = {
         "zone": found,
         "is_loaded": deployed is not None,
+        "by_account": deployed is not None and settings is None and await _by_account(visit, found, deployed),
         "settings": None if settings is None else settings._asdict(),
         "thresholds": managed_settings.THRESHOLDS,
         "threshold_max": THRESHOLD_MAX,
@@ -103,7 +104,7 @@ async def _deployed(visit: Visit, zone: Json) -> Deployed | None:
             break
     else:
         return None
-    entry = await entry_of(visit, zone, MANAGED)
+    entry = await entry_of(visit, f"/zones/{zone['id']}", MANAGED)
     rules = [
         rule for rule in (entry or {}).get("rules") or [] if managed_settings.executes(rule, managed["id"])
     ]
@@ -111,6 +112,18 @@ async def _deployed(visit: Visit, zone: Json) -> Deployed | None:
         rule for rule in rules if managed_settings.settings_of(rule, managed["rules"][-1]).action != "log"
     ]
     return Deployed(managed, entry, next(iter(acting or rules), None))
+
+
+async def _by_account(visit: Visit, zone: Json, deployed: Deployed) -> bool:
+    """Whether the account executes them for every zone, as far as the session may see that."""
+    try:
+        entry = await entry_of(visit, f"/accounts/{zone['account']['id']}", MANAGED)
+    except Refused as refused:
+        if refused.status != 403:
+            raise
+        return False
+    rules = (entry or {}).get("rules") or ()
+    return any(managed_settings.executes(rule, deployed.managed["id"]) for rule in rules)
 
 
 def _wanted(visit: Visit, settings: managed_settings.Settings | None) -> Wanted:
