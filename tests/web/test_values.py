@@ -56,7 +56,7 @@ class Typed(HTMLParser):
         held = dict(attrs)
         if tag == "textarea":
             self._in, self.fields[held["name"]] = held["name"], ""
-        elif tag == "input" and held.get("name") in ("expiration", "expiration_ttl"):
+        elif tag == "input" and held.get("name") in ("expiration", "expiration_ttl", "as"):
             self.fields[held["name"]] = held.get("value", "")
 
     def handle_data(self, data):
@@ -137,7 +137,7 @@ def test_a_value_that_is_written_as_it_was_shown_stays(server, visitor, octets):
     assert stored(server, "k") == octets
 
 
-def test_a_value_with_returns_is_shown_and_not_edited(server, visitor):
+def test_a_value_with_returns_is_edited_as_hexadecimal_alone(server, visitor):
     """A form has no way to say which line breaks were which."""
     put(server, "dos", b"a\r\nb\r\n")
 
@@ -145,6 +145,44 @@ def test_a_value_with_returns_is_shown_and_not_edited(server, visitor):
 
     assert "textarea" not in {tag for tag, _ in Read(page.text).elements}
     assert "a" in page.words
+    editor = visitor.get(page_of(server, "dos") + page.link("edit it as hexadecimal"))
+    visitor.post(page_of(server, "dos"), editor, **Typed(editor.text).fields)
+    assert stored(server, "dos") == b"a\r\nb\r\n"
+
+
+BINARY = bytes(range(256)) * 32
+
+
+@pytest.mark.parametrize("octets", [BINARY, b"\x00", b"\xff\xfe", b"\0" * 17], ids=len)
+def test_a_binary_value_is_edited_as_hexadecimal(server, visitor, octets):
+    pair = {"key": "k", "value": "1", "metadata": {"by": "Ann"}}
+    server.api.call("PUT", f"{server.base}/bulk", [pair])
+    put(server, "k", octets)
+    path, page = page_of(server, "k"), visitor.get(page_of(server, "k"))
+    fields = Typed(page.text).fields
+    files = [visitor.get(f"/ui/static/{name}") for name in ("page.js", "style.css")]
+    assert sum(len(one.text.encode()) for one in (page, *files)) < PAGE_BYTES_MAX
+
+    visitor.post(path, page, **fields)
+    assert stored(server, "k") == octets, "as it was shown, it stays"
+    visitor.post(path, page, **{**fields, "value": fields["value"] + "\r\n0aFF"})
+    assert stored(server, "k") == octets + b"\n\xff"
+
+
+@pytest.mark.parametrize("typed", ["0", "zz", "0x00", "00,01", "é"])
+def test_what_is_no_hexadecimal_is_refused_and_still_in_its_form(server, visitor, typed):
+    put(server, "there", b"\0before")
+    for path, more in ((page_of(server, "there"), {}), (f"/ui/values/{server.id}", {"key": "new"})):
+        refused = visitor.post(path, value=typed, **{"as": "hex"}, **more)
+        assert (refused.status, "Hexadecimal is two digits" in refused.words) == (400, True)
+        assert Typed(refused.text).fields["value"] == typed
+    assert (stored(server, "there"), stored(server, "new")) == (b"\0before", None)
+
+
+def test_a_new_value_is_typed_as_hexadecimal(server, visitor):
+    visitor.post(f"/ui/values/{server.id}", key="new", value="00 ff\r\n0A", **{"as": "hex"})
+
+    assert stored(server, "new") == b"\x00\xff\n"
 
 
 def test_a_value_that_is_written_again_keeps_its_metadata(server, visitor):

@@ -1,10 +1,12 @@
 """Namespaces of keys and values.
 
-Owns  these pages, a value as text, JSON or hexadecimal, its expiry, writing and deleting one.
+Owns  these pages, a value as text, JSON or hexadecimal and back, its expiry, writing and deleting one.
 Not   which keys and values may be: the API says.
 """
 
 import codecs
+from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -13,7 +15,10 @@ from edgestead.web.pages.shared import account_of, listed, tried
 from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
 SHOWN_BYTES = 8_192  # of a value: the page stays below 60 KB, its two files included
-SHOWN_BYTES_MAX = 65_536  # for who asks for all of it
+SHOWN_BYTES_MAX = 65_536  # for who asks for all of a text
+HEX_BYTES_A_LINE = 16
+KEYS_OCTETS_MAX = 24_000  # of the links of one list: there are fewer keys on a page where they are long
+KEYS_MIN = 10  # of a list, however long they are
 
 
 async def _base(visit: Visit) -> str:
@@ -42,15 +47,25 @@ async def show(namespace: str, visit: Visit, refused: Refused | None = None) -> 
         "limit": PER_PAGE,
     }
     answer = await visit.api.get(f"{base}/keys", query)
+    fitting = _fitting(answer["result"])
+    if fitting < len(answer["result"]):
+        answer = await visit.api.get(f"{base}/keys", query | {"limit": fitting})
     data: Data = {
         "namespace": await visit.api.result(base),
         "keys": answer["result"],
         "prefix": query["prefix"],
         "after": answer["result_info"]["cursor"],
-        "form": {name: visit.field(name) for name in ("key", "expiration_ttl")} | {"value": _value(visit)},
+        "form": {name: visit.field(name) for name in ("key", "expiration_ttl", "as")}
+        | {"value": _typed(visit)},
         "errors": refused.messages if refused else [],
     }
     return Shown("keys.html", data["namespace"]["title"], data, 400 if refused else 200)
+
+
+def _fitting(keys: Sequence[Json]) -> int:
+    """How many of the first ones a page can have."""
+    sizes = accumulate(len(segment(one["name"])) for one in keys)
+    return max(KEYS_MIN, sum(size <= KEYS_OCTETS_MAX for size in sizes))
 
 
 async def put(namespace: str, visit: Visit) -> Shown | Moved:
@@ -66,7 +81,7 @@ async def show_one(namespace: str, key: str, visit: Visit, refused: Refused | No
     octets = await visit.api.octets(f"{base}/values/{segment(key)}")
     keys = await visit.api.result(f"{base}/keys", {"prefix": key, "limit": 10})
     listed_key: Json = next((one for one in keys if one["name"] == key), {})
-    as_ = visit.query.get("as")
+    as_ = visit.field("as") or visit.query.get("as")
     data: Data = {
         "namespace": await visit.api.result(base),
         "key": key,
@@ -75,7 +90,7 @@ async def show_one(namespace: str, key: str, visit: Visit, refused: Refused | No
         "length": len(octets),
         **_shown(octets, SHOWN_BYTES_MAX if as_ == "all" else SHOWN_BYTES, as_hex=as_ == "hex"),
         "metadata": await visit.api.result(f"{base}/metadata/{segment(key)}"),
-        "typed": _value(visit) if refused else None,
+        "typed": _typed(visit) if refused else None,
         "expiration_ttl": visit.field("expiration_ttl"),
         "errors": refused.messages if refused else [],
     }
@@ -116,9 +131,20 @@ async def _write(visit: Visit, path: str, **metadata: str) -> Refused | None:
     return None
 
 
-def _value(visit: Visit) -> str:
+def _typed(visit: Visit) -> str:
     """A browser sends each line break as two characters (HTML, "Constructing the entry list")."""
     return (visit.form or {}).get("value", "").replace("\r\n", "\n")
+
+
+def _value(visit: Visit) -> str | bytes:
+    """Raises Refused: no hexadecimal digits, where that was said."""
+    if visit.field("as") != "hex":
+        return _typed(visit)
+    try:
+        return bytes.fromhex(_typed(visit))
+    except ValueError:
+        message = "Hexadecimal is two digits for each byte, with blanks between bytes or without."
+        raise Refused(400, [{"code": 1001, "message": message}]) from None
 
 
 def _expiry(visit: Visit) -> dict[str, str]:
@@ -130,29 +156,43 @@ def _expiry(visit: Visit) -> dict[str, str]:
 
 
 def _shown(octets: bytes, bytes_max: int, *, as_hex: bool) -> Data:
-    """Text where it is text, JSON with indents, else a hexadecimal dump of its beginning.
+    """Text where it is text, JSON with indents, else hexadecimal digits of its beginning.
 
-    Only a whole text can be edited, and only one whose line breaks a form can say.
+    Only a whole one can be edited, and only a text whose line breaks a form can say: others as hexadecimal.
     """
     head = octets[:bytes_max]
+    is_whole, text = head == octets, _text(head, is_whole=head == octets)
+    if text is not None and not as_hex:
+        return {
+            "text": text,
+            "json": _indented(octets, bytes_max),
+            "is_text": True,
+            "can_be_text": True,
+            "is_editable": is_whole and "\r" not in text,
+            "shown": None if is_whole else len(head),
+            "has_more": len(head) < min(len(octets), SHOWN_BYTES_MAX),
+        }
+    head = octets[:SHOWN_BYTES]
     is_whole = head == octets
+    lines = [head[at : at + HEX_BYTES_A_LINE].hex(" ") for at in range(0, len(head), HEX_BYTES_A_LINE)]
+    return {
+        "text": "\n".join(lines),
+        "json": "",
+        "is_text": False,
+        "can_be_text": text is not None,
+        "is_editable": is_whole,
+        "shown": None if is_whole else len(head),
+        "has_more": False,
+    }
+
+
+def _text(head: bytes, *, is_whole: bool) -> str | None:
+    """None where it is none; a cut may be within a character."""
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(head, is_whole)  # a cut may be in a character
-        if not as_hex and all(character.isprintable() or character in "\n\r\t" for character in text):
-            return {
-                "text": text,
-                "json": _indented(octets, bytes_max),
-                "is_text": True,
-                "is_editable": is_whole and "\r" not in text,
-                "shown": None if is_whole else len(head),
-                "has_more": len(head) < min(len(octets), SHOWN_BYTES_MAX),
-            }
+        text = codecs.getincrementaldecoder("utf-8")().decode(head, is_whole)
     except UnicodeDecodeError:
-        pass
-    lines = [f"{at:08x}  {head[at : at + 16].hex(' ')}" for at in range(0, min(len(head), 4_096), 16)]
-    shown = None if len(octets) <= 4_096 else 4_096
-    about = {"is_text": False, "is_editable": False, "shown": shown, "has_more": False}
-    return {"text": "\n".join(lines), "json": "", **about}
+        return None
+    return text if all(character.isprintable() or character in "\n\r\t" for character in text) else None
 
 
 def _indented(octets: bytes, bytes_max: int) -> str:
