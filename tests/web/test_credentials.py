@@ -75,6 +75,37 @@ def test_one_of_several_accounts_is_chosen(server):
     assert "ours" in visitor.get("/ui/values").words
 
 
+def test_a_second_account_is_made_on_the_page_you_and_looked_at(server):
+    visitor = Visitor(server)
+    visitor.sign_in(server.ready["api_token"])
+    visitor.get("/ui/profile")
+
+    refused = visitor.post("/ui/profile", what="account", name="n" * 500)
+    made = visitor.post("/ui/profile", what="account", name="A customer")
+
+    assert (refused.status, 'id="account-error"' in refused.text) == (400, True)
+    assert "The account A customer is made" in made.words
+    other = next(one["id"] for one in server.api.get("/accounts").result if one["name"] == "A customer")
+    visitor.post("/ui/zones", made, name="new.example")
+    (zone,) = server.api.get("/zones?name=new.example").result
+    assert zone["account"]["id"] == other
+
+
+def test_who_may_not_make_an_account_is_told(server):
+    groups = server.api.get("/user/tokens/permission_groups").result
+    everything = {f"com.cloudflare.api.{server.account.strip('/').replace('accounts/', 'account.')}": "*"}
+    policy = {"effect": "allow", "permission_groups": [{"id": one["id"]} for one in groups]}
+    body = {"name": "most", "policies": [policy | {"resources": everything}]}
+    visitor = Visitor(server)
+    visitor.sign_in(server.api.post("/user/tokens", body).result["value"])
+    page = visitor.get("/ui/zones")
+
+    refused = visitor.post("/ui/profile", page, what="account", name="Mine")
+
+    assert (refused.status, "Account creation is forbidden" in refused.words) == (403, True)
+    assert len(server.api.get("/accounts").result) == 1
+
+
 def test_where_there_is_one_account_there_is_no_choice(server):
     visitor = Visitor(server)
     visitor.sign_in(server.ready["api_token"])

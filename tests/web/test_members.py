@@ -19,6 +19,7 @@ from edgestead.model.roles import ROLES
 from edgestead.usecases.access import passwords
 from edgestead.usecases.account import signing_in
 from edgestead.usecases.audit import Where
+from edgestead.web.pages import members
 from edgestead.web.people import People
 from tests.web.local import LocalSite
 from tests.web.local import LocalVisitor as Visitor
@@ -365,6 +366,11 @@ def test_nobody_gives_a_role_that_they_have_not(server):
     assert "friend@example.com" not in json.dumps(server.api.get(members_path(server)).result)
 
 
+def test_another_account_is_offered_to_who_may_be_able_to_make_it(operator, member):
+    assert "Make another account" in operator.get("/ui/profile").words
+    assert "Make another account" not in member.get("/ui/profile").words
+
+
 def test_sessions_of_links_and_tokens_have_no_password(operator):
     assert "Sign out everywhere" not in operator.get("/ui/profile").words
     refused = operator.post("/ui/profile", what="everywhere")
@@ -404,3 +410,20 @@ def test_the_audit_page_filters_and_says_what_is_wrong_with_a_filter(server, ope
     assert "a day is written" in operator.get("/ui/audit?since=yesterday").words
     found = json.loads(operator.get("/ui/audit.json?zone.name=logged.example").text)
     assert found["entries"]["items"][0]["resource"]["type"] == "zone"
+
+
+def test_the_audit_log_is_exported_as_lines_of_json(server, operator, monkeypatch):
+    for number in range(7):
+        server.make_zone(f"z{number}.example")
+    monkeypatch.setattr(members, "EXPORT_ROWS", 5)  # of a page, of which all are read
+    page = operator.get("/ui/audit")
+    answer = operator.get(page.link("As JSON lines"))
+
+    rows = [json.loads(line) for line in answer.text.splitlines()]
+    shown = json.loads(operator.get("/ui/audit.json").text)["entries"]["items"]
+    assert [one["id"] for one in rows] == [one["id"] for one in reversed(shown)]
+    assert len(rows) > 5
+    assert answer.headers["content-disposition"] == 'attachment; filename="audit.jsonl"'
+    some = operator.get("/ui/audit/export?zone.name=z1.example").text.splitlines()
+    assert [json.loads(line)["metadata"]["zone_name"] for line in some] == ["z1.example"]
+    assert operator.get("/ui/audit/export?since=yesterday").status == 400

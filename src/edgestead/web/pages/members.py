@@ -1,4 +1,4 @@
-"""Members of the account with their roles, the audit log, and one's own password, passkeys and memberships.
+"""Members of the account with their roles, the audit log, and one's own password, passkeys and accounts.
 
 Owns  the three pages.
 Not   who may invite whom: the API says. Passwords (`web.people`).
@@ -10,13 +10,18 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+import msgspec
+
 from edgestead.model.refusals import EdgeError
 from edgestead.web.asker import Refused
 from edgestead.web.pages.shared import account_of, listed
 from edgestead.web.people import People
-from edgestead.web.visit import ROOT, Moved, Renewed, Shown, Visit
+from edgestead.web.visit import ROOT, Moved, Renewed, Sent, Shown, Visit
 from edgestead.web.way_in import BOUNDS
 
+EXPORT_ROWS = 1_000  # of a page of the API
+EXPORT_PAGES_MAX = 10  # of these: what a browser waits for
+ROWS_MAX = 20  # of the list of members: three forms each
 FILTERS = ("since", "before", "actor.email", "zone.name", "action.type")
 
 
@@ -27,7 +32,7 @@ async def show(visit: Visit) -> Shown:
 async def _members(visit: Visit, **more: Any) -> Shown:
     account = f"/accounts/{await account_of(visit)}"
     data = {
-        "members": await listed(visit, f"{account}/members"),
+        "members": await listed(visit, f"{account}/members", per_page=ROWS_MAX),
         "roles": await visit.api.result(f"{account}/roles"),
         "form": {"email": visit.field("email"), "role": visit.field("role")},
         "errors": defaultdict(str),
@@ -80,6 +85,19 @@ async def audit(visit: Visit) -> Shown:
     return Shown("audit.html", "Audit log", {"entries": found, "filters": filters, "error": error})
 
 
+async def export_audit(visit: Visit) -> Sent:
+    """What the filters leave, as JSON lines, the oldest first, as `edgecli audit --json` prints it."""
+    asked = {name: visit.query.get(name, "")[:100] for name in FILTERS} | {"direction": "asc"}
+    path, lines = f"/accounts/{await account_of(visit)}/audit_logs", list[msgspec.Raw]()
+    for page in range(1, EXPORT_PAGES_MAX + 1):
+        query = {**asked, "per_page": EXPORT_ROWS, "page": page}
+        found = await visit.api.read(path, list[msgspec.Raw], query)
+        lines += found
+        if len(found) < EXPORT_ROWS:
+            break
+    return Sent("audit.jsonl", b"".join(bytes(one) + b"\n" for one in lines))
+
+
 async def profile(visit: Visit) -> Shown:
     return await _profile(visit, "")
 
@@ -95,6 +113,8 @@ async def _profile(visit: Visit, error: str, status: int = 200, **more: Any) -> 
         "has_passkeys": bool(visit.place.name),
         "named": visit.place.named,
         "error": error,
+        "new_account": "",
+        "account_error": "",
         **BOUNDS,
         **more,
     }
@@ -102,7 +122,7 @@ async def _profile(visit: Visit, error: str, status: int = 200, **more: Any) -> 
 
 
 async def change_profile(visit: Visit) -> Shown | Moved | Renewed:
-    """Another password, passkeys, the end of all sessions, an answer to an invitation."""
+    """Another password, passkeys, the end of all sessions, an answer to an invitation, another account."""
     assert visit.people is not None
     what, user_id = visit.field("what"), visit.people.member_of(visit.session)
     if what in ("accepted", "rejected"):
@@ -114,6 +134,8 @@ async def change_profile(visit: Visit) -> Shown | Moved | Renewed:
                 raise
             return await _profile(visit, refused.messages[0], 400)
         return Moved(f"{ROOT}/profile", f"The membership is {what}.")
+    if what == "account":
+        return await _make_account(visit)
     form = visit.form or {}
     if user_id is None:
         return await _profile(visit, "This session has no password: it was begun by a link or a token.", 400)
@@ -131,6 +153,19 @@ async def change_profile(visit: Visit) -> Shown | Moved | Renewed:
     except EdgeError as refused:
         return await _profile(visit, refused.message, refused.status)
     return Renewed(headers, f"{ROOT}/profile", "The password is changed. Every other session is over.")
+
+
+async def _make_account(visit: Visit) -> Shown | Moved:
+    """Another account, which the session looks at from now on."""
+    name = visit.field("name")
+    try:
+        made = (await visit.api.send("POST", "/accounts", {"name": name}))["result"]
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        return await _profile(visit, "", 400, new_account=name, account_error=refused.messages[0])
+    visit.session.account = made["id"]
+    return Moved(f"{ROOT}/zones", f"The account {made['name']} is made, and you look at it.")
 
 
 async def _ask_for_passkey(visit: Visit, people: People, user_id: str) -> Shown:
