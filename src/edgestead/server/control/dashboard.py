@@ -17,10 +17,12 @@ from edgestead.rest.app import Application
 from edgestead.server.control.samples_file import SamplesFile
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
+from edgestead.server.health import machine
 from edgestead.server.messages import ControlStart
 from edgestead.web.issuer import Provider
 from edgestead.web.samples import Samples
 from edgestead.web.sessions import Headers, Sessions
+from edgestead.web.visit import LookAtCluster
 
 log = logging.getLogger("edgestead.server")
 _NOT_MADE = b"The dashboard could not be made. The server's log says why.\n"
@@ -45,11 +47,13 @@ class Dashboard:
         names: tuple[str, ...] = (),
         provider: Provider | None = None,
         data_dir: Path,
+        cluster: LookAtCluster | None = None,
     ) -> None:
         self._application = application
         self._credentials = credentials
         self._enabled = enabled
         self._objects, self._names, self._provider = objects, names, provider
+        self._data_dir, self._cluster = data_dir, cluster
         self._sessions = Sessions(application.context.now_us)
         self._samples = Samples(application.context.metrics, monotonic)
         self._file = SamplesFile(self._samples, data_dir, application.context.now_us)
@@ -122,6 +126,8 @@ class Dashboard:
             objects=objects,
             names=self._names,
             provider=self._provider,
+            setup=lambda: machine.setup(self._data_dir),
+            cluster=self._cluster,
         )
         return self._site
 

@@ -1,19 +1,28 @@
 """The first page: how the server is, and what there is.
 
 Owns  which of the health rows and counts it shows; the part of it that is sent again when it changes.
-Not   what is well: `health`.
+Not   what is well: `health`; zones, where there are many (`web.pages.examination`).
 """
 
+from edgestead.health.setup import of_setup
 from edgestead.web.asker import Refused
+from edgestead.web.pages.examination import of_zones
 from edgestead.web.pages.shared import account_of
 from edgestead.web.samples import SPANS, Span
 from edgestead.web.visit import Data, Shown, Streamed, Visit
 
+ZONES_MAX = 5  # that are examined here: a page of the API has no fewer, and each costs some calls
+
 
 async def show(visit: Visit) -> Shown:
+    setup, zones = visit.setup(), await _count(visit, "/zones")
+    found = list(of_setup(setup)) if setup is not None else []
+    if zones is not None and zones <= ZONES_MAX:
+        found += await of_zones(visit, await visit.api.result("/zones", {"per_page": ZONES_MAX}))
     data = await _live(visit) | {
         "spans": list(SPANS),
-        "zones": await _count(visit, "/zones"),
+        "remarks": [one._asdict() for one in found if one.state != "ok"],
+        "zones": zones,
         "namespaces": await _namespaces(visit),
     }
     return Shown("overview.html", "Overview", data)
