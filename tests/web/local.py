@@ -28,7 +28,8 @@ class LocalSite:
         self.ready = {"api_base": f"http://{HOST}/client/v4", "api_token": CREDENTIALS.api_token}
         self.account = f"/accounts/{CREDENTIALS.account_id}"
         context = self.api.app.context
-        sessions, samples = Sessions(context.now_us), Samples(context.metrics, float)
+        self.sessions = sessions = Sessions(context.now_us)
+        samples = Samples(context.metrics, float)
         self.site = Site(self.api.app, context, sessions, samples, provider=provider)
         self.call = self.api.call
         self.guesses = 0

@@ -14,20 +14,22 @@ from edgestead.web.pages import PAGES
 from tests.clients.test_clients import installer
 from tests.edge import chromium
 from tests.edge.conftest import Site
+from tests.web import test_cluster as cluster
 from tests.web.hostile import PASSWORD, PLACES, RAN, ZONE, fill, flags, hostile, marked, operator
+from tests.web.local import LocalSite, LocalVisitor
 from tests.web.test_in_a_browser import Person
 from tests.web.test_members_in_a_browser import typed
 from tests.web.test_passkeys_in_a_browser import authenticator
 from tests.web.walking import Read, one_of_each, walk
 
 TYPED = hostile("typed")
-NO_PAGE = {"/ui/live"}  # a stream
+NO_PAGE = {"/ui/live", "/ui/cluster"}  # a stream, and what a node of a cluster alone has: below
 TEMPLATES = "".join(
     one.read_text() for one in (files("edgestead.web") / "templates").iterdir() if one.name.endswith(".html")
 )
 TAGS = set(re.findall(r"<([a-z][a-z0-9]*)", TEMPLATES))  # that are ours
 ATTRIBUTES = set(re.findall(r'([a-z][a-z-]*)="', TEMPLATES.lower())) | {
-    *("checked", "defer", "disabled", "readonly", "required", "selected"),
+    *("checked", "defer", "disabled", "open", "readonly", "required", "selected"),
 }
 LEADING = {"href", "src", "action", "formaction", "data-path", "data-stream", "srcset", "xlink:href"}
 OURS = re.compile(r"/ui([/?#]|$)|[?#]|data:,$")
@@ -209,3 +211,41 @@ def test_everybody_can_read_and_use_the_page_of_a_member(person, axe):
     assert "Sign out everywhere" in driver.page_source
     assert driver.execute_script(f"return window.{RAN}") is None
     assert faults(driver, axe) == []
+
+
+@pytest.fixture
+def cluster_pages(tmp_path):
+    """Of a node of a cluster: of one with hostile names, and of one whose database is away."""
+    local = LocalSite(tmp_path)
+    visitor = LocalVisitor(local)
+    assert visitor.sign_in(local.ready["api_token"]).status == 303
+    told = {name: hostile(name) for name in ("region", "address", "release")}
+    nodes = [cluster.node(hostile("node"), "leads", **told), *cluster.FOUND["nodes"][1:]]
+    found = []
+    for more in ({"nodes": nodes, "troubles": [hostile("trouble")]}, {"error": hostile("error")}):
+        cluster.joined(local, cluster.FOUND | more)
+        found.append(visitor.get("/ui/cluster"))
+    yield found
+    local.close()
+
+
+def test_what_nodes_say_of_themselves_is_text(cluster_pages):
+    assert [theirs(Read(page.text)) for page in cluster_pages] == [[], []]
+    assert all(marked(place) in cluster_pages[0].words for place in ("node", "region", "trouble"))
+    assert marked("error") in cluster_pages[1].words
+
+
+@chromium.needed
+def test_everybody_can_read_the_page_of_a_cluster(person, axe, cluster_pages):
+    """A page of another server, with the styles of this one, which is no node."""
+    for page in cluster_pages:
+        person.driver.get(person.base + "/ui/sign-in")
+        person.driver.execute_script(
+            "document.open(); document.write(arguments[0]); document.close()", page.text
+        )
+        person.wait(
+            lambda driver: driver.execute_script("return document.readyState") == "complete", "styles"
+        )
+        person.find('//nav//a[@aria-current="page" and normalize-space()="Cluster"]')
+        assert person.driver.execute_script("return getComputedStyle(document.body).margin") == "0px"
+        assert faults(person.driver, axe) == []

@@ -1,5 +1,7 @@
 """The dashboard in a real browser, which follows what it sees: links and buttons alone, from `/` on."""
 
+from contextlib import contextmanager
+
 import pytest
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
@@ -63,6 +65,13 @@ class Person:
             self.answer(asked, agrees=True)
         self.wait(expected_conditions.staleness_of(old), f"{path} led nowhere")
 
+    def sign_in(self, secret):
+        """With a token, at the root."""
+        self.driver.get(self.base + "/")
+        self.find('//input[@name="token"]').send_keys(secret)
+        self.press("Sign in with the token")
+        self.sees("Health")
+
     def answer(self, question, *, agrees):
         dialog = self.wait(expected_conditions.alert_is_present(), "no dialog")
         assert dialog.text == question
@@ -92,19 +101,53 @@ def person(driver, site):
 @pytest.fixture(params=[True, False], ids=["with script", "without script"])
 def anybody(person, request):
     """A person whose browser runs the pages' script, and one whose does not."""
-    person.has_script = request.param
-    person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not request.param})
-    person.driver.refresh()
-    yield person
-    person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    with _script(person, request.param):
+        person.driver.refresh()
+        yield person
 
 
-def test_why_was_this_blocked_and_allow_it(anybody, site):
-    person = anybody
+@pytest.fixture(params=[True, False], ids=["with script", "without script"])
+def narrow(driver, site, request):
+    """The same before a session, for somebody whose token may less: the browser notes refusals alone."""
+    made = Person(driver, site.server)
+    driver.delete_all_cookies()
+    with _script(made, request.param):
+        yield made
+    told = [one["message"] for one in driver.get_log("browser")]
+    assert [text for text in told if "the server responded with a status of 40" not in text] == []
+
+
+@contextmanager
+def _script(person, runs):
+    person.has_script = runs
+    person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not runs})
+    try:
+        yield
+    finally:
+        person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def token(server, resources, *words):
+    """Identifier and secret of one with the permission groups whose names have one of these words."""
+    known = server.call("GET", "/user/tokens/permission_groups").result
+    groups = [{"id": one["id"]} for one in known if any(word in one["name"] for word in words)]
+    policy = {"effect": "allow", "permission_groups": groups, "resources": resources}
+    made = server.call("POST", "/user/tokens", {"name": "narrow", "policies": [policy]}).result
+    return made["id"], made["value"]
+
+
+def blocked(site):
+    """The host of a request that was blocked, which has an event."""
     host, _ = deployed(site)
     assert site.get(host, "/search" + ATTACK[1:]).status == 403
     path = f"/zones/{site.zone_id}/security/events?host={host}&action=block"
     site.server.wait_until(lambda: site.server.call("GET", path).result, chromium.WAIT_SECONDS)
+    return host
+
+
+def test_why_was_this_blocked_and_allow_it(anybody, site):
+    person = anybody
+    host = blocked(site)
 
     person.follow("Zones")
     person.follow("shop.example")
@@ -203,6 +246,95 @@ def test_what_an_object_stored_then_and_taking_it_back(anybody, site):
     assert site.server.call_object(f"Booking/{show}/who", "1A").result == "eve"
 
 
+READ_ALL = dict.fromkeys(("com.cloudflare.api.account.*", "com.cloudflare.api.account.zone.*"), "*")
+REFUSED = "That did not work"
+
+
+def test_who_may_only_read_sees_why_and_changes_nothing(narrow, site):
+    """The three flows, up to the button that would do it."""
+    person, show = narrow, f"read-{narrow.has_script}"
+    host, named = blocked(site), site.name("192.0.2.7", proxied=False)
+    hold(site.server, show, "1A", "ann")
+    hold(site.server, show, "1A", "eve")
+    person.sign_in(token(site.server, READ_ALL, "Read")[1])
+
+    person.follow("Zones")
+    person.follow("shop.example")
+    person.follow("Events")
+    person.leave(f'//tr[contains(., "{host}/search")]//a')
+    person.sees("Its score is 5, the threshold 5")
+    person.press("Make an exception for this")
+    person.sees(REFUSED)
+    assert site.get(host, "/search" + ATTACK[1:]).status == 403
+
+    person.follow("Zones")
+    person.follow("shop.example")
+    person.follow(named)
+    person.press("Delete this record", asked="Delete this record?")
+    person.sees(REFUSED)
+    assert site.server.dig(named) == ["192.0.2.7"]
+
+    person.follow("Objects")
+    person.follow("Booking")
+    person.follow(show)
+    person.follow("Past")
+    person.follow("The first moment")
+    person.follow("Later")
+    person.sees("{'seat': '1A', 'name': 'ann'}")
+    person.press("Restore the object to this moment", asked="Restore the object to this moment?")
+    person.sees(REFUSED)
+    assert site.server.call_object(f"Booking/{show}/who", "1A").result == "eve"
+
+
+def test_a_token_of_one_zone_takes_its_record_back_and_sees_no_other_zone(narrow, site):
+    person, named = narrow, site.name("192.0.2.7", proxied=False)
+    other = f"other-{person.has_script}.example".lower()
+    site.server.make_zone(other)
+    mine = {f"com.cloudflare.api.account.zone.{site.zone_id}": "*"}
+    person.sign_in(token(site.server, mine, "Zone Read", "DNS Read", "DNS Write")[1])
+
+    person.follow("Zones")
+    person.sees("shop.example")
+    assert other not in person.driver.page_source
+    person.follow("shop.example")
+    person.follow(named)
+    person.press("Delete this record", asked="Delete this record?")
+    person.sees("The record is deleted")
+    person.follow("History")
+    person.follow("Undo")
+    person.press("Undo this change")
+    person.sees("Done.")
+    assert site.server.dig(named) == ["192.0.2.7"]
+
+    for page in ("Events", "Managed rules"):
+        person.follow(page)
+        person.sees(REFUSED)
+        person.follow("Zones")
+        person.follow("shop.example")
+    for page in ("Keys and values", "Members"):
+        person.follow(page)
+        person.sees(REFUSED)
+
+
+def test_a_session_that_ended_does_nothing_and_leads_to_the_way_in(narrow, site):
+    """In the middle of a flow: of a form, and of what the script asks for."""
+    person, named = narrow, site.name("192.0.2.7", proxied=False)
+    for press in ("Delete this record", "Edit"):
+        id_, secret = token(site.server, READ_ALL, "Zone Read", "DNS Read", "DNS Write")
+        person.sign_in(secret)
+        person.follow("Zones")
+        person.follow("shop.example")
+        if press == "Edit":
+            site.server.call("DELETE", f"/user/tokens/{id_}")
+            person.find(f'//a[@aria-label="Edit A {named}"]').click()
+        else:
+            person.follow(named)
+            site.server.call("DELETE", f"/user/tokens/{id_}")
+            person.press(press, asked="Delete this record?")
+        person.sees("Sign in with the token")
+        assert site.server.dig(named) == ["192.0.2.7"]
+
+
 def test_a_mistake_is_told_at_its_field(person):
     person.follow("Zones")
     person.follow("shop.example")
@@ -217,6 +349,20 @@ def test_a_mistake_is_told_at_its_field(person):
     told = [one["message"] for one in person.driver.get_log("browser")]
     assert len(told) == 1, told
     assert "400" in told[0]  # the browser's own note of the status, nothing else
+
+
+def test_a_setting_that_is_stored_only_is_set_in_its_row(person):
+    for words in ("Zones", "shop.example", "Settings"):
+        person.follow(words)
+    person.driver.execute_script("window.stayed = true")
+    person.find("//summary[contains(., 'stored only')]").click()
+    person.find('//a[@aria-label="Change 0rtt"]').click()
+    person.find('//select[@aria-label="0rtt"]')
+    assert person.driver.switch_to.active_element.get_attribute("aria-label") == "0rtt"
+    person.driver.switch_to.active_element.send_keys("on" + Keys.TAB + Keys.ENTER)
+    person.sees("0rtt is on")
+    person.find('//a[@aria-label="Change 0rtt"]')  # still unfolded
+    assert person.driver.execute_script("return window.stayed") is True
 
 
 def test_a_record_is_edited_in_its_row_and_the_page_is_not_left(person, site):
@@ -283,10 +429,16 @@ def test_no_page_is_wider_than_its_window(person, width):
         "/ui/dates",
         "/ui/objects",
         "/ui/objects/Booking",
+        "/ui/rules",
+        "/ui/rules/http_ratelimit/new",
+        "/ui/examination",
         "/ui/members",
         "/ui/audit",
         "/ui/profile",
-        *(zone + part for part in ("", "/rules", "/rules/try", "/waf", "/events", "/history", "/settings")),
+        *(
+            zone + part
+            for part in ("", "/rules", "/rules/try", "/waf", "/events", "/history", "/settings?set=ciphers")
+        ),
     ):
         person.driver.get(person.base + path)
         if person.driver.execute_script("return document.documentElement.scrollWidth") > width:

@@ -1,6 +1,7 @@
 """A record is edited in its row: the form's address, what the API says at its fields, the list that stays."""
 
 import json
+import re
 
 import pytest
 
@@ -165,3 +166,31 @@ def test_what_is_refused_is_data_where_data_was_asked_for(visitor):
 
         assert (told.status, told.headers["content-type"]) == (404, "application/json")
         assert json.loads(told.text)["status"] == 404
+
+
+@pytest.mark.parametrize(
+    ("type_", "content", "priority"),
+    [
+        ("LOC", "51 30 12.748 N 0 7 39.612 W 0.00m 1.00m 10000.00m 10.00m", ""),
+        ("URI", '5 "https://example.com/"', "10"),
+        ("CERT", "1 12345 8 AQIDBA==", ""),
+        ("SRV", "5 5060 sip.example.com", "10"),
+        ("CAA", '0 issue "ca.example.net"', ""),
+    ],
+)
+def test_a_record_of_each_kind_is_added_and_stays_what_it_is_in_its_form(
+    server, visitor, type_, content, priority
+):
+    """The form's list of types has every type: a browser sends the first one else."""
+    form = {"name": "_a._tcp", "type": type_, "content": content, "ttl": "300", "priority": priority}
+    assert "is added" in visitor.post(f"/ui/zones/{ZONE}", **form).words
+    listed = json.loads(visitor.get(f"/ui/zones/{ZONE}.json?type={type_}").text)["records"]["items"]
+    (made,) = listed
+    row = row_of(visitor.get(f"/ui/zones/{ZONE}?edit={made['id']}"), made["id"])
+    (chosen,) = re.findall(r"<option selected>([A-Z]+)</option>", row)
+    assert chosen == type_
+
+    sent = fields_of(row) | {"type": chosen, "comment": "changed"}
+    assert "The record is changed" in visitor.post(f"/ui/zones/{ZONE}", **sent).words
+    (changed,) = json.loads(visitor.get(f"/ui/zones/{ZONE}.json?type={type_}").text)["records"]["items"]
+    assert (changed["content"], changed["comment"]) == (made["content"], "changed")

@@ -1,8 +1,10 @@
 """The pages of the dashboard, a row each."""
 
 from edgestead.web.pages import (
+    cluster,
     dates,
     events,
+    examination,
     files,
     history,
     members,
@@ -22,6 +24,7 @@ from edgestead.web.visit import ROOT, Row
 PAGES = (
     Row(ROOT, overview.show),
     Row(f"{ROOT}/live", overview.live),
+    Row(f"{ROOT}/examination", examination.show),
     Row(f"{ROOT}/zones", zones.show_all, zones.create),
     Row(f"{ROOT}/zones/{{zone}}", records.show, records.add),
     Row(f"{ROOT}/zones/{{zone}}/records/{{record}}", records.show_one, records.change),
@@ -34,6 +37,9 @@ PAGES = (
     Row(f"{ROOT}/zones/{{zone}}/rules/try", trial.show, trial.show),
     Row(f"{ROOT}/zones/{{zone}}/rules/check", trial.checked, trial.checked),
     Row(f"{ROOT}/zones/{{zone}}/rules/{{phase}}/{{rule}}", rules.edit, rules.save),
+    Row(f"{ROOT}/rules", rules.show_account, rules.change_account),
+    Row(f"{ROOT}/rules/check", trial.checked_for_account, trial.checked_for_account),
+    Row(f"{ROOT}/rules/{{where}}/{{rule}}", rules.edit_account, rules.save_account),
     Row(f"{ROOT}/zones/{{zone}}/waf", waf.show, waf.apply),
     Row(f"{ROOT}/zones/{{zone}}/events", events.show),
     Row(f"{ROOT}/zones/{{zone}}/events/{{event}}", events.show_one, events.allow),
@@ -48,7 +54,9 @@ PAGES = (
     Row(f"{ROOT}/tokens", tokens.show, tokens.act),
     Row(f"{ROOT}/tokens/new", tokens.new, tokens.create),
     Row(f"{ROOT}/dates", dates.show),
+    Row(f"{ROOT}/cluster", cluster.show),
     Row(f"{ROOT}/members", members.show, members.change),
     Row(f"{ROOT}/audit", members.audit),
+    Row(f"{ROOT}/audit/export", members.export_audit),
     Row(f"{ROOT}/profile", members.profile, members.change_profile),
 )

@@ -6,28 +6,14 @@ Not   what a record may be: the API says.
 
 from urllib.parse import urlencode
 
+from edgestead.model.records import TYPES as RECORD_TYPES
 from edgestead.web.asker import Json, Refused
 from edgestead.web.pages.shared import errors_of, listed, tried, zone_of
 from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
 ROWS_MAX = 40  # of a page: with long names and comments it stays below 60 KB, its two files included
-TYPES = (
-    "A",
-    "AAAA",
-    "CNAME",
-    "TXT",
-    "MX",
-    "NS",
-    "SRV",
-    "CAA",
-    "HTTPS",
-    "SVCB",
-    "TLSA",
-    "SSHFP",
-    "PTR",
-    "DS",
-    "NAPTR",
-)
+_COMMON = ("A", "AAAA", "CNAME", "TXT", "MX", "NS", "SRV", "CAA", "HTTPS")
+TYPES = (*_COMMON, *sorted(RECORD_TYPES.keys() - set(_COMMON)))  # of forms: what most have first
 _CHANGED = "The record is changed, and DNS answers so."
 _BLANK = {"name": "", "type": "A", "content": "", "ttl": "1", "proxied": "", "comment": "", "priority": ""}
 

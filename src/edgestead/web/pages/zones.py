@@ -12,14 +12,7 @@ from edgestead.web.asker import Json, Refused
 from edgestead.web.pages.shared import account_of, listed, tried, zone_of
 from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
-DNSSEC = {
-    "active": "The zone is signed, and its parent has the DS: answers are validated.",
-    "pending": "The zone is signed. Its parent has no DS yet: a day after you switched it on, give this one"
-    " to the registrar.",
-    "pending-disabled": "Signing ends when the parent has no DS any more: remove it at the registrar.",
-    "disabled": "The zone is not signed.",
-}
-"""What each status means, and what is next."""
+SWITCHES = ("active", "disabled")  # what the button of DNSSEC sends
 
 
 async def show_all(visit: Visit, error: str = "") -> Shown:
@@ -68,12 +61,14 @@ async def settings(zone: str, visit: Visit, error: str = "", at: str = "") -> Sh
         for id_, one in values.items()
     ]
     rows.sort(key=lambda row: row["id"])
+    stored_only = [row for row in rows if not row["effect"]]
+    opened = at or visit.query.get("set", "")  # its row is a form: with a form each, the page weighed double
     data: Data = {
         "zone": found,
         "dnssec": await _dnssec(visit, found),
-        "dnssec_words": DNSSEC,
         "rows": [row for row in rows if row["effect"]],
-        "stored_only": [row for row in rows if not row["effect"]],
+        "stored_only": stored_only,
+        "opened": opened if any(row["id"] == opened and row["editable"] for row in stored_only) else "",
         "error": "" if at in values else error,
     }
     return Shown("settings.html", f"Settings of {zone}", data, 400 if error else 200)
@@ -113,7 +108,7 @@ _EFFECTS = {id_: row.effect for id_, row in SETTINGS.items()}
 
 async def set_one(zone: str, visit: Visit) -> Shown | Moved:
     found = await zone_of(visit, zone)
-    if visit.field("what") in DNSSEC:
+    if visit.field("what") in SWITCHES:
         return await _sign(visit, found, visit.field("what"))
     id_, text = visit.field("id"), visit.field("value")
     now = (await visit.api.result(f"/zones/{found['id']}/settings/{id_}"))["value"]

@@ -72,7 +72,7 @@ const put = async (id, asked) => {
   if (!found || !old) { document.querySelector("main").replaceWith(page.querySelector("main")); return; }
   old.replaceWith(found);
   if (said) document.querySelector("h1").after(said);
-  (found.querySelector("[aria-invalid]") || found.querySelector("input:not([type=hidden]), a[data-place]"))?.focus();
+  (found.querySelector("[aria-invalid]") || found.querySelector("input:not([type=hidden]), select, a[data-place]"))?.focus();
 };
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-place]");
