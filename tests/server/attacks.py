@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import http.client
 import itertools
+import math
 import os
 import random
 import signal
@@ -205,7 +206,8 @@ def hostile_class(house):
     def step():
         ends.append(do(house.server, next(house.numbers), chance.choice(ENDING + HARMLESS)))
 
-    return looping(step, lambda: "lost" in ends, HELD_PAUSE_SECONDS)
+    # Where the class has a process of its own, another one answers for it: 503.
+    return looping(step, lambda: {"lost", 503} & set(ends), HELD_PAUSE_SECONDS)
 
 
 def stopped_processes(house):
@@ -223,9 +225,20 @@ def stopped_processes(house):
 
 def hanging_processes(house):
     """One process after the other hangs; the next when the one before was ended."""
-    names, ended = itertools.cycle(house.hanging), []
+    return _hanging(house, itertools.cycle(house.hanging))
+
+
+def hanging_control(house):
+    """Once: its start takes a second and more, and hangs in a row would leave no time in between."""
+    return _hanging(house, itertools.repeat("control"), times=1)
+
+
+def _hanging(house, names, times=math.inf):
+    ended = []
 
     def step():
+        if len(ended) >= times:
+            return
         server, name = house.server, next(names)
         before = server.children().get(name)
         if before is not None:

@@ -7,15 +7,14 @@ from tests.support.frozen import Frozen
 
 BARRIER_MS = 30_000
 SILENCE_SECONDS = 600
+PATIENCE = f"barrier-ms = {BARRIER_MS}\nsilence-seconds = {SILENCE_SECONDS}\nobjects-blocked-seconds = 60\n"
 
 
 @pytest.fixture
 def patience(tmp_path):
     """Flags for a server whose processes are not ended for being late, as a busy machine makes them."""
     settings = tmp_path / "patient.toml"
-    settings.write_text(
-        f"barrier-ms = {BARRIER_MS}\nsilence-seconds = {SILENCE_SECONDS}\nobjects-blocked-seconds = 60\n"
-    )
+    settings.write_text(PATIENCE)
     return "--config", str(settings)
 
 

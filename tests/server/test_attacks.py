@@ -38,6 +38,7 @@ ATTACKS = {
     "slow peers": attacks.slow_peers,
     "stopped processes": attacks.stopped_processes,
     "hanging processes": attacks.hanging_processes,
+    "hanging control": attacks.hanging_control,
     "full disk": attacks.full_disk,
 }
 # In order; the last is everything at once.
@@ -47,6 +48,8 @@ MIXES = (
     ("hostile class", "slow peers"),
     ("stopped processes", "narrow token"),
     ("hanging processes",),
+    ("hanging control",),
+    ("hanging control", "hostile class"),
     ("full disk", "narrow token"),
     tuple(ATTACKS),
 )

@@ -10,13 +10,27 @@ from edgestead.server.dns import ask as dns_ask
 from edgestead.server.dns.ask import Question
 from edgestead.server.errors import StartError
 from edgestead.server.folder import read_state
-from edgestead.testing.server import environment
+from edgestead.testing.server import EdgeServer, environment
+from tests.server.conftest import PATIENCE
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A server with a zone, and a function that runs edgecli on it."""
+    folder = tmp_path_factory.mktemp("asked")
+    (folder / "patient.toml").write_text(PATIENCE)
+    server = EdgeServer(folder / "data", "--config", str(folder / "patient.toml"))
+    yield world_of(server.start())
+    server.close()
 
 
 @pytest.fixture
-def world(new_server, patience):
-    """A server with a zone, and a function that runs edgecli on it."""
-    edge_server = new_server(*patience).start()
+def new_world(new_server, patience):
+    """The same of a server that no client has asked."""
+    return world_of(new_server(*patience).start())
+
+
+def world_of(edge_server):
     zone_id = edge_server.make_zone("asked.example")
     edge_server.make_record(zone_id, "A", "www", "192.0.2.1", proxied=True)
     edge_server.make_record(zone_id, "CNAME", "alias", "www.asked.example")
@@ -63,9 +77,9 @@ def test_trace_says_why_an_alias_is_answered_with_addresses_and_whose(world):
     assert "(flattened, because the zone has flatten_all_cnames: answered with" in flat
 
 
-def test_what_is_asked_is_seen(world):
+def test_what_is_asked_is_seen(new_world):
     """The first of each process is shown at once; what follows at once may stand in for others."""
-    server, _, run = world
+    server, _, run = new_world
     assert run("dns", "top").stdout == ""
     server.dig("www.asked.example")
     server.dig("www.asked.example", tcp=True)

@@ -11,6 +11,8 @@ import dns.rcode
 import dns.rdataclass
 import pytest
 
+from edgestead.testing.server import EdgeServer
+
 CONFIG = """
 dns-workers = 2
 dns-rate = 20
@@ -19,11 +21,13 @@ dns-version = "ours"
 """
 
 
-@pytest.fixture
-def server(new_server, tmp_path):
-    file = tmp_path / "edge.toml"
-    file.write_text(CONFIG)
-    return new_server("--config", str(file)).start()
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("settings")
+    (folder / "edge.toml").write_text(CONFIG)
+    server = EdgeServer(folder / "data", "--config", str(folder / "edge.toml"))
+    yield server.start()
+    server.close()
 
 
 def ask(server, query, *, tcp=False):

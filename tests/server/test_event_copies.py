@@ -7,16 +7,14 @@ import pytest
 from edgestead.server.event_copies import bytes_of_events, copy_events
 
 LINE = b'{"id":"1"}\n'
-COPIED = {  # what a file holds, and what its copy does
-    "whole lines": (LINE * 2, LINE * 2),
-    "a line that is being written": (LINE + b'{"id":"2', LINE),
-    "only a beginning": (b'{"id"', b""),
-    "nothing": (b"", b""),
-    "a line over the bounds of what is read at once": (
-        LINE + b"x" * (3 << 20) + b"\n" + LINE + b"y",
-        LINE + b"x" * (3 << 20) + b"\n" + LINE,
-    ),
-    "a long line that is being written": (LINE + b"x" * (3 << 20), LINE),
+LONG = b"x" * (3 << 20)  # over the bounds of what is read at once
+COPIED = {  # what a file holds, and how many pieces of that its copy does
+    "whole lines": ((LINE, LINE), 2),
+    "a line that is being written": ((LINE, b'{"id":"2'), 1),
+    "only a beginning": ((b'{"id"',), 0),
+    "nothing": ((), 0),
+    "a long line": ((LINE, LONG, b"\n", LINE, b"y"), 4),
+    "a long line that is being written": ((LINE, LONG), 1),
 }
 
 
@@ -27,15 +25,16 @@ def folder(tmp_path):
     return made
 
 
-@pytest.mark.parametrize(("held", "copied"), COPIED.values(), ids=COPIED)
-def test_only_whole_lines_are_copied(folder, tmp_path, held, copied):
+@pytest.mark.parametrize(("pieces", "copied"), COPIED.values(), ids=COPIED)
+def test_only_whole_lines_are_copied(folder, tmp_path, pieces, copied):
+    held = b"".join(pieces)
     (folder / "edge-0-1.jsonl").write_bytes(held)
     moved = []
 
     copy_events(folder, tmp_path / "copy", moved.append)
 
     made = tmp_path / "copy" / "edge-0-1.jsonl"
-    assert made.read_bytes() == copied
+    assert made.read_bytes() == b"".join(pieces[:copied])
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
     assert sum(moved) == bytes_of_events(folder) == len(held)
 

@@ -6,7 +6,15 @@ import sys
 
 import pytest
 
-from edgestead.testing.server import environment, wait_until
+from edgestead.testing.server import EdgeServer, environment, wait_until
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A server for all tests that leave it as it is."""
+    server = EdgeServer(tmp_path_factory.mktemp("running") / "data").start()
+    yield server
+    server.close()
 
 
 def edgecli(server, *arguments):
@@ -40,15 +48,15 @@ def test_a_renewal_takes_effect_before_the_command_returns(edge_server, command)
 
 
 @pytest.mark.parametrize("command", ["rotate", "reset"])
-def test_nothing_is_revoked_before_it_is_confirmed(edge_server, command):
-    before = (edge_server.data_dir / "credentials.json").read_bytes()
+def test_nothing_is_revoked_before_it_is_confirmed(running, command):
+    before = (running.data_dir / "credentials.json").read_bytes()
 
-    done = edgecli(edge_server, "credentials", command)
+    done = edgecli(running, "credentials", command)
 
     assert done.returncode == 1
     assert "stop" in done.stdout
     assert "--yes" in done.stderr
-    assert (edge_server.data_dir / "credentials.json").read_bytes() == before
+    assert (running.data_dir / "credentials.json").read_bytes() == before
 
 
 def test_a_renewal_of_a_resting_server_takes_effect_at_its_start(edge_server):
@@ -78,8 +86,8 @@ def test_a_lost_file_is_made_anew_for_the_same_account(edge_server):
     assert user_status(edge_server, before["api_token"]) == 403
 
 
-def test_env_prints_what_a_shell_can_read(edge_server):
-    done = edgecli(edge_server, "env")
+def test_env_prints_what_a_shell_can_read(running):
+    done = edgecli(running, "env")
     variables = ("EDGE_API_BASE", "EDGE_TOKEN", "EDGE_DNS_ADDR", "EDGE_PID", "CLOUDFLARE_API_TOKEN")
     echo = " ".join(f'"${name}"' for name in variables)
 
@@ -87,7 +95,7 @@ def test_env_prints_what_a_shell_can_read(edge_server):
         ["sh", "-euc", f"{done.stdout}\nprintf '%s\\n' {echo}"], capture_output=True, text=True, check=True
     )
 
-    ready = edge_server.ready
+    ready = running.ready
     wanted = [ready["api_base"], ready["api_token"], ready["dns"], str(ready["pid"]), ready["api_token"]]
     assert shown.stdout.splitlines() == wanted
     assert f"EDGE_HTTP_ADDR={ready['http']}" in done.stdout.replace("'", "")
@@ -104,10 +112,10 @@ def test_env_of_a_stopped_or_killed_server_says_that_there_is_none(edge_server):
     assert done.stderr.startswith(f"Error: No server is running on the data folder {edge_server.data_dir}.\n")
 
 
-def test_secrets_show_in_no_argument_and_no_variable_of_any_process(edge_server):
-    secrets = [edge_server.ready[name].encode() for name in ("api_token", "api_key")]
+def test_secrets_show_in_no_argument_and_no_variable_of_any_process(running):
+    secrets = [running.ready[name].encode() for name in ("api_token", "api_key")]
 
-    for pid in [edge_server.pid, *edge_server.children().values()]:
+    for pid in [running.pid, *running.children().values()]:
         for what in ("cmdline", "environ"):
             with open(f"/proc/{pid}/{what}", "rb") as file:
                 content = file.read()

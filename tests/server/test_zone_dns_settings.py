@@ -1,8 +1,8 @@
 """DNS answers what the DNS settings say, the moment the API has answered."""
 
 
-def test_name_servers_and_soa_are_answered_as_they_are_set(edge_server):
-    server = edge_server
+def test_name_servers_and_soa_are_answered_as_they_are_set(lent):
+    server = lent
     zone_id = server.make_zone("example.com")
     account = f"/accounts/{server.ready['account_id']}"
     settings = f"/zones/{zone_id}/dns_settings"
@@ -26,13 +26,12 @@ def test_name_servers_and_soa_are_answered_as_they_are_set(edge_server):
     assert sorted(server.dig("example.com", "NS")) == ["ns1.edge.internal.", "ns2.edge.internal."]
 
 
-def test_the_name_servers_of_a_new_zone_can_be_found_by_asking_them(edge_server):
-    zone_id = edge_server.make_zone("found.example")
-    names = edge_server.dig("found.example", "NS")
+def test_the_name_servers_of_a_new_zone_can_be_found_by_asking_them(lent):
+    lent.make_zone("found.example")
+    names = lent.dig("found.example", "NS")
 
-    host = edge_server.ready["dns"].rpartition(":")[0]
+    host = lent.ready["dns"].rpartition(":")[0]
     assert names == ["ns1.edge.internal.", "ns2.edge.internal."]
-    assert [edge_server.dig(name) for name in names] == [[host], [host]]
-    assert edge_server.dig(names[0], tcp=True) == [host]
-    assert edge_server.dig("edge.internal", "SOA") == ["REFUSED"]
-    edge_server.call("DELETE", f"/zones/{zone_id}")
+    assert [lent.dig(name) for name in names] == [[host], [host]]
+    assert lent.dig(names[0], tcp=True) == [host]
+    assert lent.dig("edge.internal", "SOA") == ["REFUSED"]
