@@ -7,6 +7,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "edgestead"
@@ -24,13 +25,25 @@ def place(path):
     return str(path.relative_to(ROOT))
 
 
+class Facts(NamedTuple):
+    header: str
+    has_code: bool
+    imports_relatively: bool
+
+
 @cache
-def tree(path):
-    return ast.parse(path.read_text())
+def facts(path):
+    """What is asked of its tree, which is not kept: those of all files are 450 MiB."""
+    tree = ast.parse(path.read_text())
+    return Facts(
+        header=ast.get_docstring(tree) or "",
+        has_code=any(isinstance(node, _DEFINES) for node in tree.body),
+        imports_relatively=any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)),
+    )
 
 
 def header(path):
-    return ast.get_docstring(tree(path)) or ""
+    return facts(path).header
 
 
 def is_there(dotted):
@@ -49,7 +62,7 @@ def test_a_module_opens_with_a_sentence():
 
 
 def test_a_module_with_code_says_what_it_owns_and_what_not():
-    with_code = [path for path in MODULES if any(isinstance(node, _DEFINES) for node in tree(path).body)]
+    with_code = [path for path in MODULES if facts(path).has_code]
     rooms = [path for path in with_code if path.name not in ("__init__.py", "__main__.py")]
 
     assert len(rooms) > 300
@@ -63,9 +76,7 @@ def test_headers_do_not_say_what_imports_say():
 
 
 def test_imports_are_absolute():
-    nodes = ((path, node) for path in MODULES for node in ast.walk(tree(path)))
-
-    assert [place(path) for path, node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
+    assert [place(path) for path in MODULES if facts(path).imports_relatively] == []
 
 
 def test_modules_that_headers_and_design_notes_name_are_there():

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-IMPLEMENTATIONS = {"edgestead.sqlite", "edgestead.feed"}
+IMPLEMENTATIONS = {"edgestead.sqlite", "edgestead.postgres", "edgestead.s3", "edgestead.feed"}
 
 
 def contracts():

@@ -2,16 +2,18 @@
 
 import pytest
 
-from edgestead.store import alarms, changes, control, kv, objectlog, past
+from edgestead.store import alarms, changes, control, controllog, kv, objectlog, past
 from tests.store.contract import conftest, kv_stores, object_stores
 
 METHODS_MAX = 8
 INTERFACES = (
     control.ControlStore,
     changes.ChangeFeed,
+    controllog.ControlLog,
     kv.KvStore,
     kv.BlobStore,
     objectlog.Log,
+    objectlog.Catalogue,
     objectlog.Lease,
     past.Past,
     alarms.Alarms,

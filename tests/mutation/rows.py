@@ -197,12 +197,12 @@ EXPLAINED: dict[tuple[str, str, str], str] = {
         "if length >= len(window):",
     ): "what was read is read once more",
     (
-        "sqlite/objectlog/past.py",
+        "store/history/reader.py",
         "stored = len(entry.body) * row.stored // max(1, row.raw)",
         "stored = len(entry.body) * row.stored // max(2, row.raw)",
     ): "a block has a commit, which takes more than two bytes",
     (
-        "sqlite/objectlog/thinning.py",
+        "store/history/thinning.py",
         "self._intact = self._total = len(self._state.image) // PAGE_BYTES  # pages never cut off meanwhile",
         "self._intact = self._total = len(self._state.image) / PAGE_BYTES  # pages never cut off meanwhile",
     ): "a database is whole pages: the same number",
@@ -217,7 +217,7 @@ EXPLAINED: dict[tuple[str, str, str], str] = {
         "self._retries += 2",
     ): "there may be one, so more than one is as much",
     (
-        "sqlite/objectlog/thinning.py",
+        "store/history/thinning.py",
         "rows = self._history.blocks(number, 0, 2**63 - 1)",
         "rows = self._history.blocks(number, 0, 2**63 - 2)",
     ): "the largest number that the database holds, which no position reaches",

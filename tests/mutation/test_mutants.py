@@ -1,11 +1,12 @@
 """Code that is broken is noticed: in samples, room by room. Figures: docs/explanation/tests.md."""
 
-import pytest
-from mutmut.mutation.file_mutation import mutate_file_contents
+from pathlib import Path
 
-from tests.mutation.mutants import ROOT, TAKEN, Outcome, Report, mutators, our_changes, run
+import pytest
+
 from tests.mutation.rows import EXPLAINED, ROWS, SCORE_MIN
 
+ROOT = Path(__file__).parents[2]
 # a function, and how many ways there are to break it
 WAYS = {
     "a call that is not made": ("def f(a):\n    a.sync()\n", 1),
@@ -22,14 +23,23 @@ WAYS = {
 }
 
 
+@pytest.fixture(scope="module")
+def mutants():
+    """Loaded by the worker that needs it: mutmut and libcst are 13 MiB."""
+    from tests.mutation import mutants
+
+    return mutants
+
+
 @pytest.mark.parametrize(("code", "number"), WAYS.values(), ids=WAYS)
-def test_code_is_broken_in_these_ways(code, number):
-    with our_changes():
-        assert len(mutate_file_contents("one.py", code).mutant_names) == number
+def test_code_is_broken_in_these_ways(mutants, code, number):
+    with mutants.our_changes():
+        found = mutants.file_mutation.mutate_file_contents("one.py", code)
+    assert len(found.mutant_names) == number
 
 
-def test_the_library_has_every_change_that_is_taken_from_it():
-    assert {change.__name__ for _, change in mutators.mutation_operators} >= TAKEN
+def test_the_library_has_every_change_that_is_taken_from_it(mutants):
+    assert {change.__name__ for _, change in mutants.mutators.mutation_operators} >= mutants.TAKEN
 
 
 def test_every_row_names_files_and_tests_that_are_there():
@@ -38,9 +48,9 @@ def test_every_row_names_files_and_tests_that_are_there():
         assert all((ROOT / "tests" / test).exists() for test in row.tests)
 
 
-def test_an_explained_survivor_counts_neither_way(monkeypatch):
-    outcomes = [Outcome("a.py", 1, "x", "y", status) for status in ("killed", "survived", "no tests")]
-    report = Report("a", 9, (*outcomes, Outcome("b.py", 1, "x", "z", "survived")))
+def test_an_explained_survivor_counts_neither_way(mutants, monkeypatch):
+    outcomes = [mutants.Outcome("a.py", 1, "x", "y", status) for status in ("killed", "survived", "no tests")]
+    report = mutants.Report("a", 9, (*outcomes, mutants.Outcome("b.py", 1, "x", "z", "survived")))
     assert (report.raw, report.adjusted) == (0.25, 0.25)
 
     monkeypatch.setitem(EXPLAINED, ("b.py", "x", "z"), "the same")
@@ -50,7 +60,7 @@ def test_an_explained_survivor_counts_neither_way(monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
-def test_tests_notice_what_is_broken(name, tmp_path):
-    report = run(name, tmp_path)
+def test_tests_notice_what_is_broken(mutants, name, tmp_path):
+    report = mutants.run(name, tmp_path)
 
     assert report.adjusted >= SCORE_MIN, str(report)
