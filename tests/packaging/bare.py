@@ -43,28 +43,40 @@ def _mirror():
     return found.split()[0]
 
 
-def base(suite):
-    """The folder of a new system of a suite, such as bookworm. Skips, loudly, where none can be made."""
+def base(suite, *packages):
+    """The folder of a new system of a suite, such as bookworm, with these packages. Skips, loudly, where none
+    can be made.
+    """
     for program in ("debootstrap", "unshare", "ip"):
         if not shutil.which(program):
             pytest.skip(f"NO BARE SYSTEM: {program} is not installed")
     if os.geteuid() != 0:
         pytest.skip("NO BARE SYSTEM: only root can make one")
-    kept = _CACHE / suite
+    kept = _CACHE / "-".join((suite, *packages))
     if kept.exists() and time.time() - kept.stat().st_mtime > KEPT_DAYS_MAX * 86_400:
         shutil.rmtree(kept)
     if not kept.exists():
-        _make(suite, kept)
+        _make(suite, packages, kept)
     return kept
 
 
-def _make(suite, kept):
+def program_of(suite, package, path):
+    """The words that run a program of another suite's package on this one: by the loader and libraries of its
+    own system.
+    """
+    root = base(suite, package)
+    (libraries,) = (root / "usr/lib").glob("*-linux-gnu")
+    (loader,) = libraries.glob("ld-linux-*.so.*")
+    return [str(loader), "--library-path", str(libraries), str(root / path)]
+
+
+def _make(suite, packages, kept):
     """Under another name first: an interrupted run leaves nothing that looks like a system."""
     mirror = _mirror()
-    fresh = kept.with_name(f"{suite}.{os.getpid()}")
+    fresh = kept.with_name(f"{kept.name}.{os.getpid()}")
     fresh.parent.mkdir(parents=True, exist_ok=True)
     made = subprocess.run(
-        ["debootstrap", "--variant=minbase", suite, str(fresh), mirror],
+        [*("debootstrap", "--variant=minbase"), *_including(packages), suite, str(fresh), mirror],
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
@@ -77,6 +89,10 @@ def _make(suite, kept):
     (fresh / "etc/dpkg/dpkg.cfg.d/90test").write_text("force-unsafe-io\n")  # it is in memory
     fresh.touch()
     fresh.rename(kept)
+
+
+def _including(packages):
+    return [f"--include={','.join(packages)}"] if packages else []
 
 
 class Tree:

@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 800
 
 
-def run(*command, **more):
+def run(*command, seconds_max=SECONDS_MAX, **more):
     return subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=SECONDS_MAX, **more
+        command, check=True, capture_output=True, text=True, timeout=seconds_max, **more
     ).stdout
 
 

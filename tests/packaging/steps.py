@@ -59,7 +59,7 @@ STEPS = (  # a command, and what it prints; what stands in <…> is kept for tho
     ("dns catalog show", "serial"),
     ("dns catalog config knot 192.0.2.1", "catalog-role: interpret"),
     ("dns catalog off", ""),
-    ("dns catalog follow catalog.example 127.0.0.1@9", "is asked for at 127.0.0.1@9"),
+    ("dns catalog follow catalog.example 127.0.0.1@9 --signed", "is asked for at 127.0.0.1@9"),
     ("dns catalog list", r"catalog\.example"),
     ("dns catalog group-settings catalog.example edge --overrides", "edge with settings"),
     ("dns catalog members catalog.example", ""),
@@ -132,6 +132,7 @@ STEPS = (  # a command, and what it prints; what stands in <…> is kept for tho
 ELSEWHERE = {  # commands that tests of their own try below
     "serve": "test_the_steps_of_an_operator",
     "import": "test_an_account_moves_in",
+    "cluster": "test_a_cluster_needs_its_database",
 }
 FILES = {
     "attack.txt": ATTACK,

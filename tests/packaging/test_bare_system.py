@@ -1,82 +1,25 @@
-"""Who types only what the production page says, on a bare Debian, has it all.
+"""Who types only what the first page of the docs says, on a bare Debian, has it all.
 
 A zone moved from BIND, a site behind rules, an object, and a backup that was restored once: as root from the
 Debian package, and as an ordinary user by pip.
 """
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.packaging.bare import Tree
-from tests.packaging.conftest import ROOT
-
-PAGE = "docs/how-to/production.md"
-INSTALLED = "## 2. Configure it"  # what is above this heading needs a network
-OTHERS = {"root": "ordinary user", "ordinary user": "root"}
-# /etc/bind as Debian's package leaves it, with two zones.
-BIND = {
-    "named.conf": 'include "/etc/bind/named.conf.options";\ninclude "/etc/bind/named.conf.local";\n'
-    'include "/etc/bind/named.conf.default-zones";\n',
-    "named.conf.options": 'options {\n\tdirectory "/var/cache/bind";\n\tdnssec-validation auto;\n};\n',
-    "named.conf.local": 'zone "example.com" { type master; file "/etc/bind/db.example.com"; };\n'
-    'zone "example.org" { type master; file "/etc/bind/db.example.org"; };\n',
-    "named.conf.default-zones": 'zone "." { type hint; file "/usr/share/dns/root.hints"; };\n'
-    'zone "localhost" { type master; file "/etc/bind/db.local"; };\n',
-    "db.local": "$TTL 604800\n@ IN SOA localhost. root.localhost. 2 604800 86400 2419200 604800\n"
-    "@ IN NS localhost.\n@ IN A 127.0.0.1\n",
-}
-ZONE_FILE = """
-$TTL 300
-@     IN SOA ns1.old.example. root.old.example. 7 3600 600 86400 300
-@     IN NS  ns1.old.example.
-@     IN A   192.0.2.80
-www   IN A   192.0.2.80
-mail  IN A   192.0.2.25
-@     IN MX  10 mail
-_dmarc IN TXT "v=DMARC1; p=reject"
-"""
-SCP = '#!/bin/sh\n[ "$*" = "-r old.example.net:/etc/bind bind" ] && exec cp -r /srv/old/bind bind\n'
-SITE = """
-mkdir /tmp/site && touch /tmp/site/index.html /tmp/site/admin
-(cd /tmp/site && exec python3 -m http.server 8800 --bind 127.0.0.1 >/dev/null 2>&1) &
-"""
-RESTORED = """
-edgecli serve --data-dir again --api 127.0.0.1:9787 --dns 127.0.0.1:9300 --http 127.0.0.1:9080 \\
-    --objects "$PWD/edge/classes" --objects-http 127.0.0.1:9788 --quiet >/dev/null 2>&1 &
-unset EDGE_API_BASE EDGE_TOKEN EDGE_OBJECTS_ADDR EDGE_DNS_ADDR
-until edgecli status --data-dir again >/dev/null 2>&1; do sleep 0.2; done
-eval "$(edgecli env --data-dir again)"
-edgecli object call Visits home add
-edgecli dns query mail.example.org
-"""
-
-
-def typed(page, who):
-    """What somebody types: every block that has a grey edge or is indented, without those for others."""
-    lines, mine, fenced = [], True, False
-    for line in (ROOT / page).read_text().splitlines():
-        if line.startswith("#") and not fenced:
-            mine = OTHERS[who] not in line
-            lines.append(line)
-        elif line.startswith("```"):
-            fenced = not fenced
-        elif mine and (fenced or line.startswith("    ")):
-            lines.append(line if fenced else line.removeprefix("    "))
-    before, found, after = "\n".join(lines).partition(INSTALLED)
-    assert found
-    return before + "\n", after + "\n"
+from tests.packaging.conftest import ROOT, run
+from tests.packaging.first_page import PYTHONS, RESTORED, SITE, as_root, first_page, furnish, typed
+from tests.packaging.test_bounds import THIS
 
 
 @pytest.fixture
 def tree(tmp_path):
     made = Tree(tmp_path / "bare")
-    for name, text in BIND.items():
-        made.write(f"srv/old/bind/{name}", text)
-    for name in ("example.com", "example.org"):
-        made.write(f"srv/old/bind/db.{name}", ZONE_FILE)
-    made.write("usr/local/bin/scp", SCP, 0o755)
-    made.write("usr/local/bin/systemctl", (ROOT / "tests/packaging/systemctl.py").read_text(), 0o755)
+    furnish(made)
     return made
 
 
@@ -87,16 +30,27 @@ def has_it_all(printed):
     assert printed.rstrip().endswith("192.0.2.25"), printed[-400:]
 
 
-def test_as_root_from_the_package(package, tree):
-    tree.copy(package, "root")
-    install, rest = typed(PAGE, "root")
+@pytest.fixture
+def package_for(package, tmp_path):
+    """A function that gives the package for a suite's Python."""
 
-    printed = tree.type(
-        "bookworm",
-        f"set -eu\ncd\nexport HOME=/root DEBIAN_FRONTEND=noninteractive\napt-get update -qq\n"
-        f'apt() {{ apt-get -qq -y --no-install-recommends "$@"; }}\n{install}',
-        f"set -eu\n{SITE}{rest}{RESTORED}",
-    )
+    def made(suite):
+        version = PYTHONS[suite]
+        if version == THIS:
+            return package
+        quick = os.environ | {"DPKG_DEB_COMPRESSOR_LEVEL": "0"}
+        build = (str(ROOT / "scripts/build-deb"), "--for", version, str(tmp_path / "deb"))
+        return Path(run(*build, env=quick).split()[-1])
+
+    return made
+
+
+@pytest.mark.parametrize("suite", ["bookworm", pytest.param("trixie", marks=pytest.mark.long)])
+def test_as_root_from_the_package(suite, package_for, tree):
+    tree.copy(package_for(suite), "root")
+    install, rest = as_root(suite)
+
+    printed = tree.type(suite, f"set -eu\n{install}", f"set -eu\n{rest}{RESTORED}")
 
     has_it_all(printed)
     assert "example.com" in printed
@@ -121,7 +75,7 @@ def as_user(script):
 def test_as_an_ordinary_user_by_pip(suite, wheel, tree):
     tree.copy(wheel, "root")
     tree.write("root/edgestead-0-requirements.txt", (ROOT / "requirements" / "serve.txt").read_text())
-    install, rest = typed(PAGE, "ordinary user")
+    install, rest = typed(first_page(), "ordinary user")
     printed = tree.type(
         suite,
         USER + as_user(f"{install}\nexport -p >~/known"),

@@ -40,9 +40,9 @@ def interpreter(version):
     return None
 
 
-def lowest():
+def lowest(dependencies=PROJECT["dependencies"]):
     """`name==lowest; marker` of each dependency."""
-    return [re.sub(r">=([^,;]+)[^;]*", r"==\1", dependency) for dependency in PROJECT["dependencies"]]
+    return [re.sub(r">=([^,;]+)[^;]*", r"==\1", dependency) for dependency in dependencies]
 
 
 @pytest.fixture
@@ -88,6 +88,31 @@ def test_an_operator_has_what_it_takes(version, kind, installed_with, tmp_path):
         operator = settle(home, bin_folder, start, "--objects", "{home}/visits.py")
         operator.take_the_steps()
         assert operator.server.stop() == 0
+
+
+PUT_AND_GET = """
+import io, sys
+from hashlib import sha256
+from edgestead.s3.bodies import Bucket, S3Bodies
+
+bodies, content = S3Bodies(Bucket(*sys.argv[1:])), b"x" * 300_000
+bodies.put("s3.a", io.BytesIO(content), len(content), sha256(content).digest())
+assert b"".join(bodies.read("s3.a")) == content
+bodies.remove(["s3.a"])
+try:
+    list(bodies.read("s3.a"))
+except FileNotFoundError:
+    print("done")
+"""
+
+
+@pytest.mark.long
+def test_the_lowest_client_of_an_object_store_does_what_is_needed(installed_with, s3):
+    pins = lowest(PROJECT["optional-dependencies"]["s3"])
+    bin_folder = installed_with(THIS, pins)
+
+    assert pins[0].startswith("botocore==")
+    assert run(str(bin_folder / "python"), "-c", PUT_AND_GET, *s3.bucket()) == "done\n"
 
 
 def locked_for(version):

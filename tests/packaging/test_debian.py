@@ -1,6 +1,7 @@
 """The Debian package, installed by dpkg into a copy of this machine that ends with the test."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 import edgestead
 from tests.packaging.conftest import ROOT, SECONDS_MAX, run
 
+UNITS = ROOT / "src" / "edgestead" / "cli" / "server" / "units"
 # The copy: what is written goes to memory, and the mounts end with the namespace.
 _COPY = """
 set -e
@@ -23,6 +25,7 @@ set -e
 dpkg -i "$1" >/tmp/installed.txt
 echo user $(getent passwd edgestead | cut -d: -f1,6)
 echo version $(edgecli --version)
+echo compiled $(ls /opt/edgestead/lib/*/site-packages/edgestead/model/__pycache__ | grep -c names.cpython)
 echo said $(grep -c 'systemctl enable --now' /tmp/installed.txt)
 install -d -o edgestead -g edgestead -m 0700 /var/lib/edgestead
 export EDGE_DATA_DIR=/var/lib/edgestead
@@ -48,7 +51,9 @@ def field(package, name):
 def test_its_name_and_its_needs(package):
     minor = sys.version_info.minor
 
-    assert package.name == f"edgestead_{edgestead.__version__}_{field(package, 'Architecture')}.deb"
+    version = f"{edgestead.__version__}+python3.{minor}"
+    assert field(package, "Version") == version
+    assert package.name == f"edgestead_{version}_{field(package, 'Architecture')}.deb"
     assert f"python3 (>= 3.{minor}), python3 (<< 3.{minor + 1})" in field(package, "Depends")
     assert {"modsecurity-crs", "libmodsecurity3"} <= set(field(package, "Depends").split(", "))
 
@@ -64,10 +69,20 @@ def test_it_holds_units_and_no_path_of_the_machine_that_built_it(package, tmp_pa
     texts = [
         file
         for file in tmp_path.rglob("*")
-        if file.is_file() and file.suffix in ("", ".cfg", ".json", ".txt", ".py")
+        if file.is_file() and file.suffix in ("", ".cfg", ".json", ".txt", ".py", ".md")
     ]
     strange = (str(ROOT).encode(), tempfile.gettempdir().encode() + b"/tmp.")
     assert [file.name for file in texts if any(path in file.read_bytes() for path in strange)] == []
+
+
+def test_the_pages_that_messages_name_are_in_it(package, tmp_path):
+    run("dpkg-deb", "-x", str(package), str(tmp_path))
+    told = [*(ROOT / "src").rglob("*.py"), *(ROOT / "packaging").glob("*.toml"), *UNITS.glob("edgestead*")]
+    named = {page for file in told for page in re.findall(r"docs/[\w./-]+\.md", file.read_text())}
+
+    assert len(named) > 10
+    documents = tmp_path / "usr" / "share" / "doc" / "edgestead"
+    assert [page for page in sorted(named) if not (documents / page).is_file()] == []
 
 
 def in_a_copy(package):
@@ -93,6 +108,7 @@ def test_it_installs_serves_and_leaves_what_is_the_operators(package):
     assert seen == {
         "user": "edgestead:/var/lib/edgestead",
         "version": f"edgecli {edgestead.__version__}",
+        "compiled": "1",
         "said": "1",
         "zones": "1",
         "managed": "1",

@@ -73,6 +73,18 @@ def test_the_metrics_are_those_of_all_processes(operator):
         assert f"\n{name}" in told
 
 
+def test_a_cluster_needs_its_database(operator, tmp_path):
+    """The driver is there; the command with a database is tried by tests/cluster."""
+    done = operator.call(
+        "cluster init --database postgresql://127.0.0.1:9/none --name ams-1 --advertise 127.0.0.1:8790 "
+        f"{tmp_path}/ams-1"
+    )
+
+    assert done.returncode == 1
+    assert "connection failed" in done.stderr
+    assert not (tmp_path / "ams-1").exists()
+
+
 def test_an_account_moves_in(operator, new_operator):
     assert operator.call("zone create moved.example").returncode == 0
     token = operator.call("token create mover -p 'Zone Read' -p 'DNS Read' --account").stdout.strip()

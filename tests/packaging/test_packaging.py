@@ -1,6 +1,7 @@
 """What is handed out: the wheel and the sdist, systemd's units, the example configuration, the container."""
 
 import configparser
+import fnmatch
 import hashlib
 import re
 import shutil
@@ -12,8 +13,10 @@ import zipfile
 import pytest
 
 from edgestead import __version__, config
+from edgestead.cli.server.init import files_for
 from edgestead.server.supervisor.main import START_SECONDS_MAX
 from tests.packaging.conftest import ROOT, SECONDS_MAX, build
+from tests.packaging.first_page import PYTHONS, as_root
 
 PACKAGING = ROOT / "packaging"
 UNITS = ROOT / "src" / "edgestead" / "cli" / "server" / "units"
@@ -69,6 +72,24 @@ def test_the_changelog_has_the_version_that_is_built():
     )
 
 
+def test_no_entry_of_the_changelog_is_there_twice():
+    entries = re.findall(r"^- (?:.|\n(?=  ))+", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+    # Branches that were merged line by line have brought whole lists back.
+    assert len(entries) > 200
+    assert [entry[:80] for entry in sorted(set(entries)) if entries.count(entry) > 1] == []
+
+
+@pytest.mark.parametrize("suite", PYTHONS)
+def test_the_first_page_installs_the_package_that_a_release_has_for_each_debian(suite):
+    install, _ = as_root(suite)
+    made = re.search(r"for version in ([\d. ]+);", (ROOT / "scripts" / "release").read_text())[1].split()
+    files = {version: f"edgestead_{__version__}+python{version}_amd64.deb" for version in made}
+
+    (typed,) = re.findall(r"apt install \./(\S+\.deb)", install)
+    assert fnmatch.filter(files.values(), typed) == [files[PYTHONS[suite]]]
+
+
 def read_unit(file):
     parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=("#",))
     parser.optionxform = str
@@ -76,14 +97,19 @@ def read_unit(file):
     return parser
 
 
-def test_the_sockets_are_where_the_example_configuration_serves():
+def of_init():
+    return files_for("192.0.2.10", ["ns1.example.net"], "systemd")["edgestead.toml"]
+
+
+@pytest.mark.parametrize("written", [(PACKAGING / "edgestead.toml").read_text, of_init])
+def test_the_sockets_are_where_the_configuration_serves(written, tmp_path):
+    (tmp_path / "edgestead.toml").write_text(written())
     listens = re.findall(r"^Listen(?:Stream|Datagram)=(\S+)$", SOCKET.read_text(), re.MULTILINE)
-    settings = config.load({}, PACKAGING / "edgestead.toml")
+    settings = config.load({}, tmp_path / "edgestead.toml")
 
-    public = {str(settings.dns), str(settings.http)}
-
-    assert public <= set(listens)
-    assert listens.count(str(settings.dns)) == 2, "over UDP and TCP"
+    # Whoever connects to a socket that systemd holds and nobody serves hangs.
+    public = (settings.dns, settings.dns, settings.http, settings.https)
+    assert sorted(map(str, public)) == sorted(listens), "that of DNS twice, for UDP and TCP"
     assert settings.edge_addresses, "a wildcard is no address that a proxied name can answer"
     assert settings.api.host == "127.0.0.1"
 
