@@ -210,6 +210,7 @@ def attack(told: Connection, sent: Any, nice: int) -> None:
         def change() -> None:
             for task in running:
                 task.cancel()
+            os.set_blocking(told.fileno(), True)  # else half of a long message is an error
             face, kinds = told.recv()
             running[:] = [
                 loop.create_task(bad(face, kind, number, sent)) for number, kind in enumerate(kinds)

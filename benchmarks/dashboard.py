@@ -4,7 +4,8 @@
 
 first byte    of each page that links lead to, one of those alike, on a connection that is kept: median, p99,
               and the processor time of control for one, which says more on a busy machine
-weight        of a page with our style and script, as they come the first time; nothing is compressed
+weight        of a page with our style and script, as they come the first time; nothing is compressed. Files
+              to keep are no pages
 overview      processor time of control while a browser has it open, less that of the same time without;
               charts have a whole hour and day
 API           p99 of a GET of one zone's records with ten overviews open, and with none: of two small servers,
@@ -295,6 +296,8 @@ def measure(server: EdgeServer, zone_id: str, rounds: int, seconds: float) -> No
     visitor = entered(server)
     files = sum(first_bytes(visitor, f"/ui/static/{name}", 1)[1] for name in ("style.css", "page.js"))
     for one in one_of_each(walk(visitor, "zone-00000")):
+        if "content-disposition" in one.page.headers:  # a file, as long as what is in it
+            continue
         control = server.children()["control"]
         before = processor_seconds(control)
         taken, octets = first_bytes(visitor, one.target, rounds)

@@ -1,9 +1,11 @@
 """How long does somebody wait who types the pages for newcomers, command by command?
 
-    python benchmarks/tutorial.py [PAGE …]     docs/quick-start.md and docs/tutorial.md
+    python benchmarks/tutorial.py [PAGE …]     the first page of the docs, the quick start and the tutorial
 
 Each page's commands go as they stand to a server of their own, by the shell that also says when each began.
 The server's own start is the first row. Each round of a loop that waits (`until`) is a row of its own.
+The first page starts at a bare system, so its commands are typed in one, by root: from the Debian package,
+which is made before, to the backup that was restored. It needs root, debootstrap and a network, and says so.
 """
 
 import argparse
@@ -19,11 +21,17 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 
-from edgestead.testing.places import private_place
+import pytest
+
+from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer
 from tests.docs.conftest import ROOT, Checkout, shell_of
+from tests.packaging.bare import Tree, base
+from tests.packaging.first_page import as_root, first_page, furnish
 
-PAGES = ("docs/quick-start.md", "docs/tutorial.md")
+FIRST = first_page()
+PAGES = (FIRST, "docs/quick-start.md", "docs/tutorial.md")
+SUITE = "bookworm"
 SHOWN = 12  # the slowest
 # Before each command: when, and what.
 _TOLD = """trap 'printf "%s\\t%s\\0" "$EPOCHREALTIME" "$BASH_COMMAND" >&9' DEBUG\n"""
@@ -32,6 +40,28 @@ _TOLD = """trap 'printf "%s\\t%s\\0" "$EPOCHREALTIME" "$BASH_COMMAND" >&9' DEBUG
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
+
+
+def on_a_bare_system(folder: Path) -> Iterator[tuple[str, float]]:
+    """Each command of the first page, with its seconds. Raises pytest's Skipped where it cannot be."""
+    base(SUITE)
+    tree = Tree(folder / "bare")
+    furnish(tree)
+    made = subprocess.run(
+        [ROOT / "scripts" / "build-deb", folder], check=True, stdout=subprocess.PIPE, text=True
+    )
+    tree.copy(made.stdout.split()[-1], "root")
+    install, rest = (f"set -eu\nexec 9>>/typed/told\n{_TOLD}{script}\n:\n" for script in as_root(SUITE))
+    # What was told goes with the bare system: it is printed last, behind a mark that no command prints.
+    printed = tree.type(SUITE, install, f"{rest}trap - DEBUG\nprintf '\\f'\ncat /typed/told\n", shell="bash")
+    yield from rows_of(printed.rpartition("\f")[2])
+
+
+def rows_of(told: str) -> Iterator[tuple[str, float]]:
+    """What a shell said by `_TOLD`."""
+    rows = [row.split("\t", 1) for row in told.split("\0")[:-1]]
+    for (at, command), (then, _) in pairwise(rows):
+        yield re.sub(r"\s+", " ", command), float(then) - float(at)
 
 
 def typed(page: str, folder: Path) -> Iterator[tuple[str, float]]:
@@ -59,9 +89,7 @@ def typed(page: str, folder: Path) -> Iterator[tuple[str, float]]:
         server.stop()
         server.close()
         origin.shutdown()
-    rows = [row.split("\t", 1) for row in told.read_text().split("\0")[:-1]]
-    for (at, command), (then, _) in pairwise(rows):
-        yield re.sub(r"\s+", " ", command), float(then) - float(at)
+    yield from rows_of(told.read_text())
 
 
 def main() -> None:
@@ -69,7 +97,11 @@ def main() -> None:
     parser.add_argument("pages", nargs="*", default=PAGES)
     for page in parser.parse_args().pages:
         with tempfile.TemporaryDirectory() as name:
-            rows = list(typed(page, Path(name)))
+            try:
+                rows = list(on_a_bare_system(Path(name)) if page == FIRST else typed(page, Path(name)))
+            except pytest.skip.Exception as skipped:
+                print(f"{page}: not timed: {skipped}")
+                continue
         print(f"{page}: {len(rows)} commands, {sum(seconds for _, seconds in rows):.1f} s in all")
         for command, seconds in sorted(rows, key=lambda row: -row[1])[:SHOWN]:
             print(f"  {seconds:6.2f} s  {command[:90]}")
