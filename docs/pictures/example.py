@@ -111,6 +111,18 @@ RULES = {
         }
     ],
 }
+CRAWLERS = {
+    "name": "Crawlers",
+    "kind": "custom",
+    "phase": CUSTOM,
+    "rules": [
+        {
+            "action": "block",
+            "expression": 'http.user_agent contains "BadBot"',
+            "description": "It does not read robots.txt",
+        }
+    ],
+}
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 REQUESTS = (  # (path, client, user agent, how often)
     ("/", "203.0.113.20", BROWSER, 4),
@@ -199,6 +211,10 @@ class Example:
             self.server.make_record(self.site.zone_id, "A", name, origin.host, proxied=True)
         for phase, rules in RULES.items():
             self.call("PUT", f"{self.zone}/rulesets/phases/{phase}/entrypoint", {"rules": rules})
+        shared = self.call("POST", f"{self.account}/rulesets", CRAWLERS)
+        run = {"action": "execute", "expression": "true", "action_parameters": {"id": shared["id"]}}
+        entry = f"{self.account}/rulesets/phases/{CUSTOM}/entrypoint"
+        self.call("PUT", entry, {"rules": [run | {"description": "For every zone"}]})
         for path, client, agent, times in REQUESTS:
             for _ in range(times):
                 about = (f"X-Forwarded-For: {client}", f"User-Agent: {agent}", "Accept: */*")

@@ -18,7 +18,11 @@ OBJECT = f"{ROOT}/objects/Show/{{object}}"
 NOT_PICTURED = {
     f"{ROOT}/live": "a stream, seen on the overview",
     f"{ROOT}/zones/{{zone}}/export": "a file",
+    f"{ROOT}/audit/export": "a file",
     f"{ROOT}/zones/{{zone}}/rules/check": "a part of the editor, alone only without script",
+    f"{ROOT}/rules/check": "the same",
+    f"{ROOT}/cluster": "a node of a cluster alone has it",
+    f"{ROOT}/rules/{{where}}/{{rule}}": "as the editor of a zone's rule",
 }
 FILE = """$ORIGIN example.com.
 www     300 IN A     192.0.2.80
@@ -68,6 +72,7 @@ def _tried(driver: Chrome) -> None:
 PICTURES = (
     Picture("overview", ROOT, ROOT, "DNS queries", height_max=1_050),
     Picture("overview-dark", ROOT, ROOT, "DNS queries", scheme="dark", height_max=1_050),
+    Picture("examination", f"{ROOT}/examination", f"{ROOT}/examination", "has no record"),
     Picture("zones", f"{ROOT}/zones", f"{ROOT}/zones", "shop.example"),
     Picture("records", f"{ROOT}/zones/{{zone}}", ZONE, "_imaps._tcp"),
     Picture(
@@ -99,6 +104,7 @@ PICTURES = (
         f"{ZONE}/rules/{{phase}}/{{rule}}",
         "Strangers prove",
     ),
+    Picture("account-rules", f"{ROOT}/rules", f"{ROOT}/rules", "Crawlers", height_max=1_000),
     Picture(
         *("try", f"{ROOT}/zones/{{zone}}/rules/try", f"{ZONE}/rules/try", "What each rule would do", _tried),
         height_max=1_100,

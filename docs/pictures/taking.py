@@ -77,6 +77,7 @@ class Photographer:
         driver.get(f"{self._base}{ROOT}/sign-in")
         driver.delete_all_cookies()
         if wanted:
+            driver.refresh()  # the form's key goes with a cookie of this browser
             driver.find_element(By.NAME, "email").send_keys(MEMBER)
             driver.find_element(By.NAME, "password").send_keys(PASSWORD)
             driver.find_element(By.CSS_SELECTOR, "main button").click()

@@ -1,10 +1,15 @@
 """Pictures of the dashboard: of every page, small, each shown and named where people read about it."""
 
+import json
 import re
+import shutil
 import struct
+from html import escape
+from xml.etree import ElementTree as ET
 
 import pytest
 
+from docs.pictures import recording
 from docs.pictures.pages import NOT_PICTURED, PICTURES
 from edgestead.web.pages import PAGES
 from edgestead.web.way_in import PATHS
@@ -50,6 +55,30 @@ def test_every_picture_is_shown_with_words_for_those_who_do_not_see_it():
 
     assert sorted(shown.values()) == sorted(one.name for one in PICTURES)
     assert COMMAND in text
+
+
+def test_the_recording_is_of_commands_of_the_quick_start_as_they_stand():
+    page, shown = (ROOT / recording.PAGE).read_text(), recording.SVG.read_text()
+    commands = [line for line in recording.SHOWN if not line.startswith(" ")]
+    played = "".join(json.loads(line)[2] for line in recording.CAST.read_text().splitlines()[1:])
+
+    assert [line for line in recording.SHOWN if line.strip() not in page] == []
+    assert [line for line in commands if f">$ {escape(line, quote=False)}<" not in shown] == []
+    assert re.findall(r"^\$ (.*?)\r?$", played, re.MULTILINE) == commands
+    assert f"]({recording.SVG.relative_to(ROOT / 'docs')})" in page.replace("\n", " ")
+    assert ET.fromstring(shown).tag.endswith("svg")
+    assert "<script" not in shown
+    assert len(shown) < 20_000
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("dig"), reason="curl or dig is missing")
+def test_the_quick_start_can_be_recorded(tmp_path):
+    moments = recording.record(tmp_path)
+
+    printed = [moment.text for moment in moments if not moment.is_typed]
+    assert {"192.0.2.1", "<h1>Hello from the origin</h1>", "403"} <= set(printed)
+    assert recording.svg(moments).count("<text ") >= len(moments)
 
 
 @chromium.needed
