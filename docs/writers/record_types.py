@@ -69,6 +69,8 @@ def _section(row: RecordType) -> str:
     )
     content = " ".join(field.name for field in row.content_fields)
     facts = f"Content: `{content}`. Name: {NAME_RULES[row.name_rule]}."
+    if row.is_extension:
+        facts += " An extension: the profile `spec` refuses it with 9002, `clients` takes it."
     return f"## {row.name}\n\n{inspect.cleandoc(row.rdata.__doc__ or '')}\n\n{facts}\n\n{fields}"
 
 
