@@ -14,7 +14,7 @@ from sphinx.highlighting import lexers
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from docs.writers.index import HOW_TO, SECTIONS  # noqa: E402 (found by the line above)
+from docs.writers.index import FIRST, HOW_TO, SECTIONS  # noqa: E402 (found by the line above)
 from edgestead import __version__  # noqa: E402
 
 project = "Edgestead"
@@ -37,7 +37,7 @@ html_title = f"Edgestead {version}"
 html_show_sphinx = html_show_copyright = html_show_sourcelink = html_copy_source = False
 
 SIDE_BAR = {
-    "Begin": ["docs/quick-start", "docs/tutorial", "docs/differences"],
+    "Begin": [f"docs/{name}" for name in FIRST],
     **{task: [f"docs/how-to/{name}" for name in names] for task, names in HOW_TO.items()},
     **{heading: [f"docs/{folder}/*"] for folder, (heading, _) in SECTIONS.items()},
     "Project": ["docs/index", "CHANGELOG", "CONTRIBUTING", "SECURITY"],

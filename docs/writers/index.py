@@ -10,7 +10,6 @@ DOCS = Path(__file__).parents[1]
 HOW_TO = {  # what somebody wants to do, in the order in which they come to it
     "Run a server": (
         *(
-            "production",
             "run",
             "dashboard",
             "members",
@@ -19,9 +18,11 @@ HOW_TO = {  # what somebody wants to do, in the order in which they come to it
             "tokens",
             "troubleshoot",
             "move-in",
+            "move-out",
             "dated-behaviours",
         ),
     ),
+    "Run several machines as one": ("edge-nodes", "cluster", "cluster-move", "cluster-operate"),
     "Zones and records": (
         *("dns", "tools", "octodns", "one-file", "history", "name-servers"),
         *("secondaries", "secondary-zones", "dynamic-updates", "dnssec", "private-dns"),
@@ -37,6 +38,8 @@ HOW_TO = {  # what somebody wants to do, in the order in which they come to it
     "Values and objects": ("key-value", "objects", "objects-in-time", "operate-objects"),
     "Tests": ("test-against-edgestead", "test-objects"),
 }
+# From a bare system to production comes first: a test types that page, and no other, on one.
+FIRST = ("how-to/production", "quick-start", "tutorial", "differences")
 SECTIONS = {  # of the index, behind the how-tos: folder, heading and a remark
     "coming-from": ("Where you come from", "What you have, and what it is called here."),
     "explanation": ("Explanation", ""),
@@ -48,8 +51,7 @@ SECTIONS = {  # of the index, behind the how-tos: folder, heading and a remark
 
 def page() -> str:
     """docs/index.md: every page under its title."""
-    lines = ["# All pages", "", "* [Quick start](quick-start.md)", "* [The tutorial](tutorial.md)"]
-    lines += ["* [Differences from the service you know](differences.md)", "", "## How to"]
+    lines = ["# All pages", "", *(_link(DOCS / f"{name}.md") for name in FIRST), "", "## How to"]
     for task, names in HOW_TO.items():
         lines += ["", f"### {task}", "", *(_link(DOCS / "how-to" / f"{name}.md") for name in names)]
     for folder, (heading, remark) in SECTIONS.items():
