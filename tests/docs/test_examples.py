@@ -13,6 +13,7 @@ from tests.docs.conftest import ROOT, Checkout
 PAGES = {  # page, and how its last command's output must end
     "docs/how-to/operate-objects.md": "1 object checked, 0 damaged.",
     "docs/how-to/one-file.md": "edge.toml: 1 change made.",
+    "docs/how-to/move-out.md": "bytes.",
     "docs/how-to/history.md": '"total_records_parsed":1},"success":true,"errors":[],"messages":[]}',
 }
 OBJECTS_PAGE = "docs/how-to/objects.md"

@@ -25,6 +25,7 @@ RUN_BY = {  # page with examples, and the test that runs all of them
     "docs/how-to/edge-rules.md": "tests/docs/test_edge_rules_examples.py",
     "docs/how-to/history.md": "tests/docs/test_examples.py",
     "docs/how-to/key-value.md": "tests/cli/test_pages.py",
+    "docs/how-to/move-out.md": "tests/docs/test_examples.py",
     "docs/how-to/objects-in-time.md": "tests/docs/test_examples.py",
     "docs/how-to/objects.md": "tests/docs/test_examples.py",
     "docs/how-to/octodns.md": "tests/clients/test_octodns.py",
