@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from edgestead.objects.runtime.web import Request, Response
 
 __all__ = ["AlarmInfo", "KeyValues", "Namespace", "Request", "Response", "StatefulObject"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PUBLIC = {
     "AlarmInfo": "edgestead.objects.runtime.alarms",

@@ -1,6 +1,6 @@
 """A data folder of a release, kept so that every later version opens it.
 
-    PYTHONPATH=src:. .venv/bin/python -m tests.releases.kept     writes tests/releases/<version>.tar.xz
+    .venv/bin/python -m tests.releases.kept     writes tests/releases/<version>.tar.xz
 
 `fill` says what is in it, and test_kept.py reads all of it back. A released folder is never written again.
 """
@@ -16,7 +16,8 @@ import edgestead
 from edgestead.testing.server import Answer, EdgeServer, environment
 
 HERE = Path(__file__).parent
-CLASSES = ("--objects", str(HERE / "classes.py"))
+# A resolver that never answers: no test asks the machine's own one for the parents of signed zones.
+FLAGS = ("--objects", str(HERE / "classes.py"), "--resolver", "127.0.0.1:9")
 NOT_KEPT = {"rules", "lock"}  # compiled patterns are one processor's, and the lock is one process's
 ZONE = "kept.test"
 RECORDS = [
@@ -32,6 +33,10 @@ RECORDS = [
 VALUES = {"small": "a value", "large": "v" * 400_000}
 ENTRIES = ("first", "second", "third")
 ALARM_MS = 4_102_444_800_000  # 2100-01-01: set, and not due
+BANNED = "192.0.2.66"
+KEY_NAME = "transfer.kept.test."
+MEMBER = "ann@kept.test"
+SIGNED = "signed.test"
 RULE = {"action": "block", "expression": 'http.request.uri.path eq "/private"', "description": "kept"}
 
 
@@ -69,7 +74,27 @@ def fill(server: EdgeServer) -> dict[str, str]:
         known[kind] = server.call_object(f"{kind}/one/bookmark").result
         done(server.call_object(f"{kind}/one/enter", ENTRIES[2]))
         done(server.call_object(f"{kind}/one/wake", ALARM_MS))
-    return known
+    return known | fill_since_0_2(server)
+
+
+def fill_since_0_2(server: EdgeServer) -> dict[str, str]:
+    """What 0.1.0 did not have: sealed keys, and who may do what."""
+    account, zone_id = f"/accounts/{server.ready['account_id']}", server.make_zone(SIGNED)
+    assert server.make_record(zone_id, "A", "www", "192.0.2.2").status == 200
+    ds = server.call("PATCH", f"/zones/{zone_id}/dnssec", {"status": "active"}).result["ds"]
+    key = server.call("POST", f"{account}/secondary_dns/tsigs", {"name": KEY_NAME}).result
+    banned = {"mode": "block", "configuration": {"target": "ip", "value": BANNED}}
+    done(server.call("POST", f"/zones/{zone_id}/firewall/access_rules/rules", banned))
+    groups = {one["name"]: one["id"] for one in server.call("GET", "/user/tokens/permission_groups").result}
+    roles = {one["name"]: one["id"] for one in server.call("GET", f"{account}/roles").result}
+    done(server.call("POST", f"{account}/members", {"email": MEMBER, "roles": [roles["DNS"]]}))
+    policy = {
+        "effect": "allow",
+        "permission_groups": [{"id": groups["DNS Read"]}],
+        "resources": {f"com.cloudflare.api.account.zone.{zone_id}": "*"},
+    }
+    reader = server.call("POST", "/user/tokens", {"name": "reader", "policies": [policy]}).result["value"]
+    return {"signed": zone_id, "ds": ds, "tsig": key["id"], "secret": key["secret"], "reader": reader}
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -90,7 +115,7 @@ def main() -> None:
     if archive.exists():
         raise SystemExit(f"{archive.name} is there: a released folder is never written again")
     with tempfile.TemporaryDirectory() as made:
-        server = EdgeServer(Path(made) / "data", *CLASSES)
+        server = EdgeServer(Path(made) / "data", *FLAGS)
         try:
             known = fill(server.start())
             assert server.stop() == 0

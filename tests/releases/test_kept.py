@@ -1,18 +1,43 @@
 """Data folders of every release open with this version, and nothing of them is gone."""
 
 import json
+import re
 import tarfile
 
+import dns.dnssec
+import dns.exception
+import dns.message
+import dns.name
+import dns.query
 import pytest
 
-from edgestead.testing.server import EdgeServer
-from tests.releases.kept import ALARM_MS, CLASSES, ENTRIES, HERE, RECORDS, RULE, VALUES, ZONE, edgecli
+from edgestead.testing.server import EdgeServer, wait_until
+from tests.releases.kept import (
+    ALARM_MS,
+    BANNED,
+    ENTRIES,
+    FLAGS,
+    HERE,
+    KEY_NAME,
+    MEMBER,
+    RECORDS,
+    RULE,
+    SIGNED,
+    VALUES,
+    ZONE,
+    edgecli,
+)
 
 RELEASES = sorted(HERE.glob("*.tar.xz"))
+SECONDS_MAX = 120
 
 
 def test_there_is_a_folder_of_each_release():
-    assert "0.1.0" in {file.name.removesuffix(".tar.xz") for file in RELEASES}
+    kept = [file.name.removesuffix(".tar.xz") for file in RELEASES]
+    released = re.findall(r"^## \[(\d[^]]*)\]", (HERE.parents[1] / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+    assert kept == sorted(released)
+    assert "0.1.0" in kept
 
 
 @pytest.fixture(scope="module", params=RELEASES, ids=lambda file: file.name.removesuffix(".tar.xz"))
@@ -24,13 +49,21 @@ def opened(request, tmp_path_factory):
     data = folder / "data"
     known = json.loads((data / "known.json").read_text())
     edgecli("object", "adopt", "--data-dir", str(data))
-    server = EdgeServer(data, *CLASSES)
+    server = EdgeServer(data, *FLAGS)
     try:
         yield server.start(), known
         assert server.stop() == 0
         edgecli("verify", str(data))
     finally:
         server.close()
+
+
+@pytest.fixture
+def since_0_2(opened):
+    """The same, where the folder has what 0.1.0 did not know."""
+    if "signed" not in opened[1]:
+        pytest.skip("0.1.0 had no DNSSEC, TSIG keys, members or access rules")
+    return opened
 
 
 @pytest.mark.parametrize(("type_", "name", "content"), RECORDS)
@@ -93,3 +126,51 @@ def test_objects_go_on_and_go_back(opened, kind):
 
     assert server.call_object(f"{kind}/one/read").result == [2, *ENTRIES[:2]]
     assert server.call_object(f"{kind}/one/enter", "after").result == 3
+
+
+def is_validated(server, name, type_):
+    """Whether DNS gives an answer whose signature holds now, by the zone's keys."""
+    host, _, port = server.ready["dns"].rpartition(":")
+
+    def asked(name, type_):
+        query = dns.message.make_query(name, type_, want_dnssec=True)
+        return dns.query.udp(query, host, port=int(port), timeout=60).answer
+
+    keys = {dns.name.from_text(SIGNED): asked(SIGNED, "DNSKEY")[0]}
+    try:
+        dns.dnssec.validate(*asked(name, type_), keys)
+    except dns.exception.DNSException:
+        return False
+    return True
+
+
+def test_a_signed_zone_is_signed_with_the_same_key(since_0_2):
+    server, known = since_0_2
+
+    assert server.call("GET", f"/zones/{known['signed']}/dnssec").result["ds"] == known["ds"]
+    # A folder of years ago has signatures that ended, and new ones soon after its start.
+    wait_until(lambda: is_validated(server, f"www.{SIGNED}", "A"), SECONDS_MAX)
+    assert server.make_record(known["signed"], "A", "new", "192.0.2.3").status == 200
+    assert is_validated(server, f"new.{SIGNED}", "A")
+
+
+def test_a_tsig_key_has_its_secret(since_0_2):
+    server, known = since_0_2
+
+    key = server.call("GET", f"/accounts/{known['account']}/secondary_dns/tsigs/{known['tsig']}").result
+
+    assert (key["name"], key["secret"]) == (KEY_NAME, known["secret"])
+
+
+def test_who_may_do_what_is_as_it_was(since_0_2):
+    server, known = since_0_2
+    zone = f"/zones/{known['signed']}"
+
+    (rule,) = server.call("GET", f"{zone}/firewall/access_rules/rules").result
+    members = server.call("GET", f"/accounts/{known['account']}/members").result
+
+    assert rule["configuration"]["value"] == BANNED
+    assert [one["roles"][0]["name"] for one in members if one["user"]["email"] == MEMBER] == ["DNS"]
+    assert server.call("GET", f"{zone}/dns_records", token=known["reader"]).status == 200
+    refused = server.call("GET", f"/zones/{known['zone']}/dns_records", token=known["reader"])
+    assert refused.status == 403
