@@ -25,6 +25,8 @@ from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.store.runner import ThreadRunner
 from tests.cluster.list_checker import NEVER, Append, Read
 
+TEND_SECONDS = 0.2
+
 
 def now_ms():
     return time.clock_gettime(time.CLOCK_BOOTTIME) * 1000
@@ -106,7 +108,14 @@ class Process:
         await self.clustered.open(self.log, self.node)
         self.node.start()
         self.is_alive = True
+        self._tend()
         return self
+
+    def _tend(self):
+        """As the real process does: a log that met a full disk finds out here that there is room again."""
+        if self.is_alive:
+            self.log.tend()
+            self.world.loop.call_later(TEND_SECONDS, self._tend)
 
     def kill(self):
         """As a kill does: nothing of it is sent any more, and nobody is told."""

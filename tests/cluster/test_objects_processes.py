@@ -47,10 +47,11 @@ async def play(dsn, folder, scene):
         for node in "abc":
             await world.start(node)
         stop = asyncio.Event()
-        clients = [asyncio.create_task(client(world, seed, stop)) for seed in range(6)]
-        await scene(world)
-        stop.set()
-        await asyncio.gather(*clients)
+        async with asyncio.TaskGroup() as clients:  # one that fails ends the scene, which would wait for it
+            for seed in range(6):
+                clients.create_task(client(world, seed, stop))
+            await scene(world)
+            stop.set()
         for name in NAMES:
             await until_read(world, world.living[0], name)
     finally:
@@ -160,6 +161,7 @@ async def full_disk(world):
             while await world.append(process, name) is None:  # one that was under way
                 pass
             await until_read(world, process, name)
+        assert any(process.log.room.is_full for process in world.living)
     await acknowledged(world, 50)
     assert len(world.living) == len(world.all) == 3
 
