@@ -23,7 +23,7 @@ from edgestead.feed.protocol import (
     frame_changes,
 )
 from edgestead.store.changes import Change
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 SECONDS_MAX = 60
 
@@ -249,7 +249,7 @@ def test_a_bug_of_the_consumer_ends_it(following, accept):
 
 
 def test_nothing_stays_open(following, accept):
-    before = open_descriptors()
+    before = open_now()
     running, _ = following()
     with accept() as control:
         control.hear()
@@ -259,7 +259,7 @@ def test_nothing_stays_open(following, accept):
         running.end()
         assert control.gone()
 
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_what_arrives_in_many_pieces_is_applied(following, accept):

@@ -10,7 +10,7 @@ from edgestead.feed import snapshot
 from edgestead.feed.link import READ_BYTES, Link
 from edgestead.feed.protocol import FRAME_BYTES_MAX, Ack, ProtocolError, decode, frame
 from edgestead.store.changes import SLICE_ROWS_MAX, Change
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 SECONDS_MAX = 60
 
@@ -57,9 +57,9 @@ def run():
             finally:
                 linked.close()
 
-        before = open_descriptors()
+        before = open_now()
         asyncio.run(main())
-        assert open_descriptors() == before
+        assert not left_open(before)
 
     return runner
 
@@ -174,7 +174,7 @@ class Feed:
 
 @pytest.mark.parametrize(("count", "size"), [(0, 0), (1, 1), (600, 1_000), (3, 500_000)])
 def test_a_snapshot_is_read_as_it_was_written_by_everybody(count, size):
-    before = open_descriptors()
+    before = open_now()
     feed = Feed(count, size)
     descriptor, sequence = snapshot.write(feed, frozenset())
     readers = [snapshot.read(os.dup(descriptor)) for _ in range(2)]
@@ -191,7 +191,7 @@ def test_a_snapshot_is_read_as_it_was_written_by_everybody(count, size):
     assert found == [feed.changes] * 2
     assert sequence == count
     os.close(descriptor)
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_nobody_changes_what_others_read():
@@ -204,22 +204,22 @@ def test_nobody_changes_what_others_read():
 
 
 def test_a_scan_that_fails_leaves_no_file():
-    before = open_descriptors()
+    before = open_now()
     feed = Feed(1, 1)
     feed.snapshot = lambda kinds, sink: 1 / 0
 
     with pytest.raises(ZeroDivisionError):
         snapshot.write(feed, frozenset())
 
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_a_snapshot_that_is_cut_short_is_closed():
-    before = open_descriptors()
+    before = open_now()
     descriptor = os.memfd_create("cut")
     os.write(descriptor, frame(Ack(1))[:-1])
 
     with pytest.raises(ProtocolError, match="cut short"):
         list(snapshot.read(descriptor))
 
-    assert open_descriptors() == before
+    assert not left_open(before)

@@ -29,7 +29,7 @@ from edgestead.feed.waiters import Waiters
 from edgestead.model.refusals import Unavailable
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.store.changes import Change
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 HELLO = Register("dns", "test", (), "", -1, False)
 SECONDS_MAX = 60
@@ -271,7 +271,7 @@ def test_what_is_not_for_control_ends_the_connection(run):
 
 
 def test_a_process_that_dies_is_waited_for_no_longer_and_forgotten(run):
-    before = open_descriptors()
+    before = open_now()
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 
     async def test(made, store):
@@ -284,7 +284,7 @@ def test_a_process_that_dies_is_waited_for_no_longer_and_forgotten(run):
 
     run(test, Expected(process.pid, os.pidfd_open(process.pid), "dns"))
     process.wait()
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_who_hung_up_is_forgotten_when_its_lease_is_over_though_nothing_else_happens(
@@ -386,7 +386,7 @@ def test_who_gives_no_sign_of_life_is_killed_though_nobody_writes(tmp_path, kill
 
 
 def test_nothing_of_the_feed_stays_open(run):
-    before = open_descriptors()
+    before = open_now()
 
     async def test(made, store):
         with Client(made) as first, Client(made) as second:
@@ -396,7 +396,7 @@ def test_nothing_of_the_feed_stays_open(run):
             await second.hear()
 
     run(test, Expected(os.getpid(), os.pidfd_open(os.getpid()), "dns"))
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_a_serving_process_that_closes_its_connection_is_killed(run, killed):

@@ -32,7 +32,7 @@ from edgestead.store.objectlog import (
     Target,
     own_path,
 )
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 from tests.objects.logs import Logs, answer, kept, keys, put, ref
 from tests.objects.test_schema import open_log
 
@@ -131,7 +131,7 @@ def test_room_is_reserved_in_the_catalogue(book: Catalogue) -> None:
 
 
 def test_a_catalogue_that_cannot_be_used_holds_no_file_open(tmp_path: Path) -> None:
-    before = open_descriptors()
+    before = open_now()
     path = tmp_path / "catalogue.db"
     for content in (None, b"", b"no database" * 1_000):
         if content is not None:
@@ -140,7 +140,7 @@ def test_a_catalogue_that_cannot_be_used_holds_no_file_open(tmp_path: Path) -> N
             with pytest.raises(LogDamaged, match="Bring back a backup"):
                 Catalogue(str(path), "", None, only_read=only_read)
 
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 # objects in memory
@@ -312,11 +312,11 @@ def test_objects_of_two_logs_are_dealt_out_with_their_past(
     book.execute("UPDATE objects SET has_file = 1 WHERE name = 'o1'").fetchall()
     book.close()
     adopt(old[1])
-    before = open_descriptors()
+    before = open_now()
 
     new = dealt(old)
 
-    assert open_descriptors() == before
+    assert not left_open(before)
     for number, names in enumerate((["o2", "o4"], ["o1", "o3", "o5"])):
         log = open_log(new[number])
         assert sorted(str(entry.ref.name) for entry in log.entries()) == names
@@ -337,12 +337,12 @@ def test_a_log_that_is_not_at_its_end_is_not_dealt_out(tmp_path: Path, dealt: An
     put(log, lease, keys(a=b"1"))
     lease.release({"a": b"1"})
     log.close()
-    before = open_descriptors()
+    before = open_now()
 
     with pytest.raises(LogError, match="commits that are in no database yet"):
         dealt([folder])
 
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_an_object_whose_database_lags_is_not_dealt_out(tmp_path: Path, dealt: Any) -> None:
@@ -360,20 +360,20 @@ def test_an_object_whose_database_lags_is_not_dealt_out(tmp_path: Path, dealt: A
 
 @pytest.mark.parametrize("act", [check_folder, adopt, accept_loss])
 def test_a_command_on_a_folder_leaves_nothing_open(tmp_path: Path, act: Callable[[str], Any]) -> None:
-    before = open_descriptors()
+    before = open_now()
     folder = settled_log(tmp_path / "a", ["o1"])
-    assert open_descriptors() == before
+    assert not left_open(before)
 
     act(folder)
 
-    assert open_descriptors() == before
+    assert not left_open(before)
     open_log(folder).close()
 
 
 def test_a_log_that_does_not_open_leaves_nothing_open(tmp_path: Path) -> None:
     folder = settled_log(tmp_path / "a", ["o1"])
     shutil.copytree(folder, tmp_path / "copy")
-    before = open_descriptors()
+    before = open_now()
 
     for path in ("copy", "a"):
         if path == "a":
@@ -381,7 +381,7 @@ def test_a_log_that_does_not_open_leaves_nothing_open(tmp_path: Path) -> None:
         with pytest.raises(LogError):
             open_log(str(tmp_path / path))
 
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 HARMED: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -411,12 +411,12 @@ def test_harm_is_told_in_a_line(tmp_path: Path, harm: Callable[[Path], Any], wor
     put(log, log.lease(ref("o1")), keys(a=b"1"))
     log.close()
     harm(tmp_path / "log")
-    before = open_descriptors()
+    before = open_now()
 
     (found,) = check_folder(folder)
 
     assert found.startswith(words.format(folder=folder))
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_the_books_are_copied_as_they_are_at_one_moment(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgestead.sqlite.objectlog.files import LocalFiles
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_folders_are_private_and_their_names_in_order(files: LocalFiles, tmp_pat
 
 
 def test_nothing_stays_open(files: LocalFiles, tmp_path: Path) -> None:
-    before = open_descriptors()
+    before = open_now()
     file = files.open(str(tmp_path / "a"), create=True)
     file.sync()
     held = files.lock(str(tmp_path / "lock"))
@@ -77,20 +77,20 @@ def test_nothing_stays_open(files: LocalFiles, tmp_path: Path) -> None:
     for one in (file, held, file):
         one.close()
 
-    assert open_descriptors() == before
+    assert not left_open(before)
     files.lock(str(tmp_path / "lock")).close()
 
 
 def test_a_tree_that_cannot_be_synced_is_told(
     files: LocalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = open_descriptors()
+    before = open_now()
     monkeypatch.setattr(files._libc, "syncfs", lambda fd: -1)
 
     with pytest.raises(OSError, match=str(tmp_path)):
         files.sync_tree(str(tmp_path))
 
-    assert open_descriptors() == before
+    assert not left_open(before)
 
 
 def test_what_was_written_is_synced(

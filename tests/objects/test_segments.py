@@ -37,7 +37,7 @@ from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES, frames_of
 from edgestead.store.past import ObjectState
 from edgestead.store.runner import Done, Job, attempt
 from edgestead.testing.disks import SimulatedDisk
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_descriptors, open_now
 
 FOLDER_ID = b"folder-identity!"
 SEED = seed_of(FOLDER_ID, 7)
@@ -357,10 +357,10 @@ def test_a_restore_logs_the_pages_that_differ_and_writes_them(
     if frames is not None:
         (tmp_path / "folder").mkdir()
         path.write_bytes(image(current))
-        before = open_descriptors()
+        before = open_now()
         restoring.write_frames(LocalFiles(), str(path), frames)
         assert restoring.read_file(LocalFiles(), str(path)) == path.read_bytes() == image(wanted)
-        assert open_descriptors() == before
+        assert not left_open(before)
 
 
 def test_a_file_that_is_not_there_is_empty_and_is_made(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from edgestead.server.errors import StartError
 from edgestead.server.messages import LogStart, Start, WaitingControlStart
 from edgestead.server.supervisor.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
 from edgestead.testing.server import START_SECONDS_MAX, wait_until
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 
 class Clock:
@@ -55,11 +55,11 @@ def live(child):
 
 
 def test_a_life_is_counted_and_buried_without_a_trace(child):
-    before = open_descriptors()
+    before = open_now()
 
     assert live(child) == "ended with exit status 1"
 
-    assert open_descriptors() == before
+    assert not left_open(before)
     assert (child.is_alive, child.pid, child.lives) == (False, -1, 1)
     assert process.page(child.counters_fd).cells[slot("edge_process_starts_total")] == 1
 
@@ -195,13 +195,13 @@ def refuse(*_arguments, **_more):
 def test_a_start_that_the_system_refuses_leaves_nothing_open_and_nobody_alive(
     child, monkeypatch, where, what
 ):
-    before = open_descriptors()
+    before = open_now()
     monkeypatch.setattr(where, what, refuse)
 
     with pytest.raises(BlockingIOError):
         child.start()
 
-    assert open_descriptors() == before
+    assert not left_open(before)
     assert not child.is_alive
     assert child.lives == 0
 
@@ -210,7 +210,7 @@ def test_a_start_that_the_system_refuses_leaves_nothing_open_and_nobody_alive(
 def test_a_place_that_cannot_be_given_leaves_nothing_open_and_nobody_alive(child, monkeypatch, has_spare):
     runs(monkeypatch, "exec sleep 600")
     spare = Child("spare", "x", child._make_start, child.counters_fd, child._now, 10)
-    before = open_descriptors()
+    before = open_now()
     if has_spare:
         spare.start()
         child.spares = [spare]
@@ -222,7 +222,7 @@ def test_a_place_that_cannot_be_given_leaves_nothing_open_and_nobody_alive(child
     with pytest.raises(StartError):
         child.start()
 
-    assert open_descriptors() == before
+    assert not left_open(before)
     assert (child.is_alive, child.lives, spare.is_alive) == (False, 0, False)
 
 

@@ -12,7 +12,7 @@ from edgestead.server.errors import StartError
 from edgestead.server.places import private_place
 from edgestead.server.supervisor import inherited
 from edgestead.server.supervisor.listeners import Listeners
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 TCP, UDP = socket.SOCK_STREAM, socket.SOCK_DGRAM
 ANY = Address("127.0.0.1", 0)
@@ -79,12 +79,13 @@ def test_a_socket_is_used_where_the_server_would_bind(bound, runtime_dir):
 def test_one_transport_of_dns_is_not_enough(bound, runtime_dir):
     tcp, udp, dns = bound()
     udp.close()
-    before = open_descriptors()
+    before = open_now()
 
     with pytest.raises(StartError, match="none for UDP"):
         Listeners(ANY, dns, 1, runtime_dir, http=ANY, handed=[tcp])
 
-    assert open_descriptors() == before - 1, "the one that was handed over"
+    assert tcp.fileno() == -1, "the one that was handed over"
+    assert not left_open(before)
 
 
 def test_the_server_serves_on_them(new_server, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from edgestead.sqlite.kv import SqliteKvStore
 from edgestead.sqlite.witness import Noted, Witness, WritesLost, path_of, read_file
 from edgestead.store.kv import Pair
 from edgestead.store.migrations import Migration
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 
 def test_a_witness_says_the_newest_of_what_it_was_told_even_when_half_of_it_is_torn(tmp_path):
@@ -135,18 +135,18 @@ def test_a_database_that_lost_acknowledged_writes_is_not_opened(tmp_path, name, 
     older = (tmp_path / name).read_bytes()
     write(tmp_path)
     (tmp_path / name).write_bytes(older)
-    open_before = open_descriptors()
+    open_before = open_now()
 
     with pytest.raises(WritesLost, match=f"{name} ends at {unit} 1, and 2 were acknowledged: 1 is lost"):
         write(tmp_path)
 
-    assert open_descriptors() == open_before
+    assert not left_open(open_before)
     path_of(tmp_path / name).unlink()
     write(tmp_path)
 
 
 def test_a_witness_that_cannot_be_made_holds_no_file_open(tmp_path, monkeypatch):
-    before = open_descriptors()
+    before = open_now()
 
     def refuse(*_arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -155,4 +155,4 @@ def test_a_witness_that_cannot_be_made_holds_no_file_open(tmp_path, monkeypatch)
     with pytest.raises(OSError, match="No space"):
         Witness(tmp_path / "x.db")
 
-    assert open_descriptors() == before
+    assert not left_open(before)

@@ -5,8 +5,7 @@ import hashlib
 import pytest
 
 from edgestead.store.kv import Blob, Damaged
-from edgestead.testing.server import wait_until
-from tests.descriptors import open_files
+from tests.descriptors import left_open, open_now
 
 
 def write(blobs, *chunks):
@@ -82,7 +81,7 @@ def test_blobs_are_idle_from_their_last_write_on(blobs):
 
 def test_finished_discarded_and_closed_blobs_hold_no_file_open(blobs):
     write(blobs, b"opens what the store itself keeps open")
-    before = open_files()
+    before = open_now()
     writer, discarded = blobs.create(), blobs.create()
     discarded.discard()
     blob = writer.finish()
@@ -92,8 +91,6 @@ def test_finished_discarded_and_closed_blobs_hold_no_file_open(blobs):
         blobs.open(Blob(kept.id, kept.length + 1, kept.sha256))
     blobs.open(kept).close()
 
-    wait_until(
-        lambda: open_files() <= before, 60
-    )  # a store in this process has files of its own now and then
+    assert not left_open(before)
     with pytest.raises(FileNotFoundError):
         blobs.open(blob)

@@ -11,7 +11,7 @@ import pytest
 from edgestead.model.refusals import Unavailable
 from edgestead.model.refusals.kv import BadCursor, SpaceQuota
 from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Allowance, Damaged, Entry, Incoming, Pair
-from tests.descriptors import open_descriptors
+from tests.descriptors import left_open, open_now
 
 NS, OTHER = "a" * 32, "b" * 32
 NOW = 1_800_000_000
@@ -539,13 +539,13 @@ def test_two_openings_of_one_folder_see_each_other(stores):
 
 
 def test_a_closed_store_reads_nothing_and_holds_no_file_open(stores):
-    before = open_descriptors()
+    before = open_now()
     store = stores.open()
     put(store, "k", LARGE)
     assert value_of(store, "k") == LARGE
     store.close()
 
-    assert open_descriptors() == before
+    assert not left_open(before)
     with pytest.raises(Unavailable):
         store.get(NS, "k", NOW)
     with pytest.raises(Unavailable):
