@@ -1,7 +1,7 @@
 """Objects in a cluster's database: take-overs, lost answers, bases, and what a stopped process leaves."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from edgestead.store.objectlog import (
     CommitKind,
     Fenced,
     LogBroken,
+    LogDamaged,
     LogError,
     NoSpace,
     Target,
@@ -36,8 +37,13 @@ class Losing(Link):
     """A connection whose next appends end as `ends` says, each with an outcome of its own."""
 
     ends: ClassVar[list[str]] = []
+    before: ClassVar[
+        dict[str, Callable[[], Any]]
+    ] = {}  # done once, before the first statement that begins so
 
     def _execute(self, statement: str, parameters: Any, **options: Any) -> Any:  # type: ignore[override]
+        for beginning in [one for one in Losing.before if statement.startswith(one)]:
+            Losing.before.pop(beginning)()
         if "INTO object_log" not in statement or not Losing.ends:
             return super()._execute(statement, parameters, **options)
         end = Losing.ends.pop(0)
@@ -84,7 +90,7 @@ class Cluster:
         self.fatal: list[BaseException] = []
         self.now_us = 10_000_000
         self.paused: list[float] = []
-        Losing.ends = []
+        Losing.ends, Losing.before = [], {}
 
     def begin(self, writer: InlineRunner | None = None, **options: Any) -> PostgresObjectLog:
         """Another process, beside those that live."""
@@ -471,6 +477,48 @@ def test_the_base_that_an_object_opens_from_outlives_its_past(cluster: Cluster) 
 
     assert cluster.link.rows("SELECT position FROM object_bases WHERE number = %b", (number,)) == [(1,)]
     assert acquired(cluster.take_over().store, ref()).head == 3
+
+
+@pytest.mark.parametrize(
+    ("has_base", "step"),
+    [
+        pytest.param(False, opening.ROWS, id="the first one, before the rows are read"),
+        pytest.param(True, opening.BASE, id="before the base is read"),
+        pytest.param(True, opening.CHUNKS, id="before its pages are read"),
+        pytest.param(True, opening.ROWS, id="before the rows behind it are read"),
+    ],
+)
+def test_an_object_is_opened_whole_while_upkeep_makes_a_base(
+    cluster: Cluster, has_base: bool, step: str
+) -> None:
+    log = cluster.begin()
+    lease = acquired(log.store, ref())
+    put(log.store, lease, pages(b"1", b"2"))
+    number = log._known["Counter", ref().id].number
+    if has_base:
+        bases.make(cluster.link, 1, number)
+    for value in (b"2", b"3"):
+        put(log.store, lease, keys(n=value))
+    log = cluster.take_over()
+    Losing.before[step] = lambda: bases.make(cluster.link, 2, number)
+
+    opened = acquired(log.store, ref())
+
+    assert not Losing.before
+    assert (opened.head, opened.tail, opened.has_file) == (3, {"n": b"3"}, True)
+
+
+def test_a_base_that_is_gone_is_damage_and_no_new_object(cluster: Cluster) -> None:
+    log = cluster.begin()
+    put(log.store, acquired(log.store, ref()), keys(n=b"1"))
+    bases.make(cluster.link, 1, log._known["Counter", ref().id].number)
+    cluster.link.run("DELETE FROM object_bases")
+    told: list[Any] = []
+
+    cluster.take_over().acquire(ref(), lambda lease, error: told.append(error))
+
+    assert "is not in the database" in str(told[0])
+    assert isinstance(told[0], LogDamaged)
 
 
 def test_names_and_ids_of_any_text_are_stored(cluster: Cluster) -> None:

@@ -32,6 +32,7 @@ Row = tuple[Any, ...]
 CONNECT_SECONDS_MAX = 3  # for each host of the DSN; libpq knows whole seconds, at least 2
 DEADLINE_SECONDS = 30.0  # of a statement; above the 4–25 s of a failover
 VERSION_MIN = 140_000  # target_session_attrs=primary and what the schema uses
+ONE_STATE: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 IDLE_LIMIT: Final = "idle_in_transaction_session_timeout"  # PostgreSQL's; between statements alone
 LOSING: Final = ("off", "local")  # values of synchronous_commit with which an acknowledged write can be lost
 _SETTINGS = (
@@ -157,16 +158,18 @@ class Link:
         self._execute(statements, (), binary=False)
 
     @contextmanager
-    def transaction(self, *, idle_ms_max: int = 0) -> Iterator[None]:
+    def transaction(self, *, idle_ms_max: int = 0, one_state: bool = False) -> Iterator[None]:
         """All or nothing. A loss inside of it raises Away, one at its COMMIT Unknown.
 
+        With `one_state` all of its statements see what its first one saw.
         The server undoes it when it waits so long for the next statement (0: for ever): what others wait for
         is not held by a process that stands still, or by a machine that is off. It never ends a COMMIT.
         """
+        begin = ONE_STATE if one_state else "BEGIN"
         if idle_ms_max:
-            self.script(f"BEGIN; SET LOCAL {IDLE_LIMIT} = {idle_ms_max}")
+            self.script(f"{begin}; SET LOCAL {IDLE_LIMIT} = {idle_ms_max}")
         else:
-            self._execute("BEGIN", ())
+            self._execute(begin, ())
         self._in_transaction = True
         try:
             yield

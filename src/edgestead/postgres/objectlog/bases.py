@@ -75,7 +75,7 @@ def make(link: Link, incarnation: int, number: int) -> int | None:
         rows = [] if row is None else link.rows(ROWS, (number,))
         if row is None or not rows or rows[-1][0] <= row[0]:
             return None
-        state = opening.state_at(link, number, row[0])
+        state, _ = opening.state_at(link, number, row[0])
         images = _images_of(state)
         touched = _fold(link, number, rows, state, images)
         _, _, session, generation, time_us, _, _ = rows[-1]

@@ -19,7 +19,6 @@ from edgestead.postgres.connection import Link
 from edgestead.postgres.objectlog import opening
 from edgestead.postgres.objectlog.book import SNAPSHOT, PostgresBook
 from edgestead.postgres.objectlog.opening import CHUNK_BYTES, CHUNK_PAGES, Found, Rest
-from edgestead.postgres.objectlog.past import ONE_STATE
 from edgestead.postgres.objectlog.rows import unpack_body
 from edgestead.store.carrying import PIECE_BYTES, Carried, Pieces
 from edgestead.store.history.rows import SnapshotRow
@@ -90,8 +89,7 @@ class PostgresLeaving:
 
     @contextmanager
     def _at_one_moment(self, ref: ObjectRef) -> Iterator[Carried | None]:
-        with self._link.transaction():
-            self._link.run(ONE_STATE)
+        with self._link.transaction(one_state=True):
             found = opening.find(self._link, ref)
             self._book.forget()
             yield None if found is None else self._carried(found)

@@ -14,7 +14,7 @@ import msgspec
 from edgestead.postgres.connection import Link
 from edgestead.postgres.objectlog.rows import unpack_alarm, unpack_body
 from edgestead.store.history.restoring import apply_frames
-from edgestead.store.objectlog import CatalogueEntry, CommitKind, ObjectRef, Tail, Target
+from edgestead.store.objectlog import CatalogueEntry, CommitKind, LogDamaged, ObjectRef, Tail, Target
 from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import ObjectState
 
@@ -116,13 +116,18 @@ def ref_of(class_name: bytes, object_id: bytes, name: bytes | None) -> ObjectRef
 
 
 def read(link: Link, ref: ObjectRef) -> Opened | None:
-    """An object as it is; None when it was never written. Raises as `Link.rows`."""
-    found = find(link, ref)
-    if found is None:
-        return None
-    state = state_at(link, found.number, found.base)
+    """An object as it is; None when it was never written. Raises LogDamaged, as `Link.rows`.
+
+    In one state: upkeep that makes a base meanwhile takes the rows behind the one before away.
+    """
+    with link.transaction(one_state=True):
+        found = find(link, ref)
+        return None if found is None else _read(link, found)
+
+
+def _read(link: Link, found: Found) -> Opened:
+    state, time_us = state_at(link, found.number, found.base)
     has_file, octets = bool(state.image), 0
-    time_us = _time_of(link, found)
     for position, kind, _, _, row_us, alarm_us, body in link.rows(ROWS, (found.number, found.base)):
         time_us = row_us
         octets += len(body)
@@ -130,19 +135,16 @@ def read(link: Link, ref: ObjectRef) -> Opened | None:
     return Opened(found._replace(head=state.position), state, has_file, time_us, octets)
 
 
-def _time_of(link: Link, found: Found) -> int:
-    row = link.row(BASE, (found.number, found.base))
-    return 0 if row is None else int(row[2])
-
-
-def state_at(link: Link, number: int, base: int) -> ObjectState:
-    """The state of a base. Raises as `Link.rows`."""
+def state_at(link: Link, number: int, base: int) -> tuple[ObjectState, int]:
+    """The state of a base, 0 being that of a new object, and its time. Raises LogDamaged, as `Link.rows`."""
+    if not base:
+        return ObjectState(0, bytearray(), {}, None), 0
     row = link.row(BASE, (number, base))
     if row is None:
-        return ObjectState(0, bytearray(), {}, None)
-    pages, rest, _ = row
+        raise LogDamaged(f"the base {base} of the object number {number} is not in the database")
+    pages, rest, time_us = row
     kept = msgspec.msgpack.decode(bytes(rest), type=Rest)
-    return ObjectState(base, image_of(link, number, base, pages), kept.tail, kept.alarm_us)
+    return ObjectState(base, image_of(link, number, base, pages), kept.tail, kept.alarm_us), int(time_us)
 
 
 def image_of(link: Link, number: int, base: int, pages: int) -> bytearray:

@@ -19,8 +19,6 @@ from edgestead.store.history.thinning import Keeping, Thinning
 from edgestead.store.objectlog import LogError, ObjectRef, Told, Unknown
 
 AGED_AT_ONCE: Final = 16  # objects whose old rows become history in one step
-# A question is several statements, while bases are made: they have to see one state.
-ONE_STATE = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 AGED = (
     "SELECT o.number FROM objects o WHERE o.number > %b AND o.slot = ANY (%b::integer[]) AND "
     "(SELECT l.time_us FROM object_log l WHERE l.number = o.number ORDER BY l.position LIMIT 1) < %b "
@@ -84,8 +82,7 @@ class PostgresPast(HistoryPast):
 
         def run() -> T:
             self._book.forget()
-            with self._link.transaction():
-                self._link.run(ONE_STATE)
+            with self._link.transaction(one_state=True):  # bases are made meanwhile
                 return job()
 
         self._committer.when_decided(lambda error: self._run(run, done))
