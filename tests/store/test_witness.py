@@ -10,12 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from edgestead.model.refusals import Unavailable
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.sqlite.kv import SqliteKvStore
 from edgestead.sqlite.witness import Noted, Witness, WritesLost, path_of, read_file
 from edgestead.store.kv import Pair
 from edgestead.store.migrations import Migration
 from tests.descriptors import left_open, open_now
+from tests.support.faults import FaultyDisk
 
 
 def test_a_witness_says_the_newest_of_what_it_was_told_even_when_half_of_it_is_torn(tmp_path):
@@ -143,6 +145,21 @@ def test_a_database_that_lost_acknowledged_writes_is_not_opened(tmp_path, name, 
     assert not left_open(open_before)
     path_of(tmp_path / name).unlink()
     write(tmp_path)
+
+
+def test_a_commit_that_the_disk_refused_is_not_counted_as_acknowledged(tmp_path):
+    disk = FaultyDisk(tmp_path.name)
+    path = tmp_path / "control.db"
+    with closing(SqliteControlStore(path, NOTES, vfs=disk.name)) as store:
+        disk.failing_writes = range(disk.writes + 1, disk.writes + 1_000)
+        with pytest.raises(Unavailable):
+            store.write(lambda tx: tx.run("UPDATE notes SET body = body + 1")).result(60)
+        disk.heal()
+        store.write(lambda tx: tx.emit("z", "name", "a", b"1")).result(60)
+    disk.close()
+
+    assert read_file(path) == Noted(0, 1)
+    write_control_silently(tmp_path)
 
 
 def test_a_witness_that_cannot_be_made_holds_no_file_open(tmp_path, monkeypatch):

@@ -291,26 +291,26 @@ class Writer:
         if not self._db.in_transaction:  # its only function was undone
             return ()
         self._outbox.write_down()
-        changed = self._count_commit()
-        if changed:
+        commits = self._count_commit()
+        if commits is not None:
             self._ahead.check()
             self._log.append(self._outbox.head)
         self._db.execute("COMMIT")
         self._log.committed()
-        if changed:
-            self._witness.note(Noted(self._commits, self._outbox.head))
+        if commits is not None:
+            self._commits = commits  # not earlier: with one that is undone the witness would accuse the disk
+            self._witness.note(Noted(commits, self._outbox.head))
         return self._outbox.committed()
 
-    def _count_commit(self) -> bool:
-        """Count the commit, unless it emitted. False for a commit without changes, which does not reach the
-        disk.
+    def _count_commit(self) -> int | None:
+        """The count with this commit, which is not counted when it emitted. None for a commit without
+        changes, which does not reach the disk.
         """
         if self._db.total_changes() == self._changes:
-            return False
-        if not self._outbox.appended:
-            self._commits = _number(self._db, COUNT_COMMITS)
+            return None
+        commits = self._commits if self._outbox.appended else _number(self._db, COUNT_COMMITS)
         self._changes = self._db.total_changes()
-        return True
+        return commits
 
     def _undo(self) -> bool:
         """Returns whether what is undone here is in the log of a cluster, and comes back from there."""
