@@ -362,6 +362,47 @@ def test_what_waits_behind_a_refused_commit_is_refused_too(logs: Logs) -> None:
     assert len(begun) == 1, "its position would follow one that nobody has"
 
 
+def test_who_hears_of_a_refused_commit_has_nothing_written_that_waits_behind_it(logs: Logs) -> None:
+    """Objects that are reset by it flush, so that the log decides what they wait for."""
+    log = logs.open()
+    lease = log.lease(ref())
+    put(log, lease, keys(a=b"1"))
+    begun: list[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]] = []
+    log._writer._runner = SimpleNamespace(run=lambda *job: begun.append(job))  # type: ignore[assignment]
+    in_flight = put(log, lease, keys(a=b"2"))
+    behind = put(log, lease, keys(a=b"3"))
+    in_flight.on_done(lambda error: log.flush())
+    stale: list[bool] = []
+    in_flight.on_done(lambda error: stale.append(behind.state == "refused"))
+
+    begun[0][1](None, NoSpace("no space left for the object log"))
+
+    assert (in_flight.state, behind.state, stale) == ("refused", "refused", [True])
+    assert len(begun) == 1, "its position would follow one that nobody has"
+
+
+@pytest.mark.parametrize("error", [NoSpace("no space left"), OSError(errno.EIO, "the disk fails")])
+def test_an_error_of_who_hears_of_a_refused_commit_ends_the_process(logs: Logs, error: Exception) -> None:
+    log = logs.open()
+    lease = log.lease(ref())
+    put(log, lease, keys(a=b"1"))
+    begun: list[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]] = []
+    log._writer._runner = SimpleNamespace(run=lambda *job: begun.append(job))  # type: ignore[assignment]
+    in_flight = put(log, lease, keys(a=b"2"))
+    behind = put(log, lease, keys(a=b"3"))
+    wrong = RuntimeError("wrong")
+
+    def raises(_: object) -> None:
+        raise wrong
+
+    in_flight.on_done(raises)
+
+    begun[0][1](None, error)
+
+    assert wrong in logs.fatal
+    assert behind.state == "refused"
+
+
 def test_a_database_that_meets_a_full_disk_makes_the_log_read_only(logs: Logs) -> None:
     async def script(node: Node) -> None:
         await node.env.Table["a"].write("first")

@@ -56,16 +56,19 @@ class LocalGroup:
         else:
             callback(self.error)
 
-    def finish(self, error: LogError | None) -> None:
+    def decide(self, error: LogError | None) -> None:
+        """It is durable, or refused; `tell` follows."""
         self.state = "durable" if error is None else "refused"
         self.error = error
         if error is not None:
             for known in self.members:
                 known.stale = True  # their heads and databases may be ahead of the log
         self.parts, self.members = [], []
+
+    def tell(self) -> None:
         callbacks, self.callbacks = self.callbacks, []
         for callback in callbacks:
-            callback(error)
+            callback(self.error)
 
 
 class GroupWriter:
@@ -206,12 +209,11 @@ class GroupWriter:
             self._sequence += 1
             self.groups += 1
             self.records += group.count
-            self._tell(group)
+            self._decide(None, group)
             self.flush(inline=self.syncs_quickly)
         elif isinstance(error, NoSpace):
-            group.finish(error)
             # its objects may have appended more meanwhile: positions would have a gap
-            self._refuse(error)
+            self._refuse(error, group)
             self._look_for_space()
         else:
             self._break(error, group)
@@ -219,17 +221,19 @@ class GroupWriter:
     def _break(self, error: Exception, *groups: LocalGroup) -> None:
         """What is on disk is unknown."""
         self.broken = LogBroken(f"object log: {error}")
-        for group in groups:
-            group.finish(self.broken)
-        self._refuse(self.broken)
+        self._refuse(self.broken, *groups)
         self._fatal(error)
 
-    def _tell(self, group: LocalGroup) -> None:
-        try:
-            group.finish(None)
-        except Exception as error:  # an error in a callback: others of the group were not called
-            self._fatal(error)
+    def _refuse(self, error: LogError, *groups: LocalGroup) -> None:
+        """These, and the one that waits. Who hears of it may flush, so that one is taken away first."""
+        waiting, self.waiting = self.waiting, LocalGroup()
+        self._decide(error, *groups, waiting)
 
-    def _refuse(self, error: LogError) -> None:
-        group, self.waiting = self.waiting, LocalGroup()
-        group.finish(error)
+    def _decide(self, error: LogError | None, *groups: LocalGroup) -> None:
+        for group in groups:
+            group.decide(error)
+        for group in groups:
+            try:
+                group.tell()
+            except Exception as raised:  # an error in a callback: others of the group were not called
+                self._fatal(raised)
