@@ -243,6 +243,30 @@ def test_what_waits_behind_a_refused_group_is_refused_with_it(cluster: Cluster) 
         assert acquired(store, lease.ref).head == 0
 
 
+def test_what_waits_behind_a_refused_group_is_not_written_by_who_hears_of_it(cluster: Cluster) -> None:
+    """A reset object has the log flushed, while what it appended behind the refused commit still waits."""
+    store = cluster.begin(LaterRunner()).store
+    one, other = acquired(store, ref("one")), acquired(store, ref("other"))
+    refused: list[Any] = []
+
+    def flush(error: LogError | None) -> None:
+        store.log.flush()
+        with pytest.raises(LogError):
+            other.append([keys(a=b"2")], UNCHANGED)
+        refused.append(error)
+
+    Losing.ends = ["away"] * 50
+    first = one.append([keys(a=b"1")], UNCHANGED)
+    first.on_done(flush)
+    store.log.flush()
+    groups = [first, one.append([keys(b=b"2")], UNCHANGED), other.append([keys(a=b"1")], UNCHANGED)]
+    store.log.settle()
+
+    assert len(refused) == 1
+    assert [group.state for group in groups] == ["refused"] * 3
+    assert cluster.link.rows("SELECT position FROM object_log") == []
+
+
 def test_commits_of_several_groups_are_written_in_order(cluster: Cluster) -> None:
     log = cluster.begin(LaterRunner())
     lease = acquired(log.store, ref())

@@ -77,7 +77,8 @@ class Group:
         else:
             callback(self.error)
 
-    def finish(self, error: LogError | None) -> None:
+    def decide(self, error: LogError | None) -> None:
+        """Its members know; `tell` says it to who waits."""
         self.state, self.error = "durable" if error is None else "refused", error
         members, self.alarms = self.alarms, {}
         for member, (octets, alarm) in members.items():
@@ -86,9 +87,11 @@ class Group:
             else:
                 member.was_refused()
         self.rows = []
+
+    def tell(self) -> None:
         callbacks, self.callbacks = self.callbacks, []
         for callback in callbacks:
-            callback(error)
+            callback(self.error)
 
 
 class Committer:
@@ -188,7 +191,7 @@ class Committer:
         if error is None:
             self.groups += 1
             self.records += count
-            self._finish(group)
+            self._finish(None, group)
             self.flush()
             return
         reason = error if isinstance(error, LogError) else LogBroken(f"object log: {error}")
@@ -197,20 +200,21 @@ class Committer:
             self.broken = LogBroken(f"object log: {reason}")
         elif isinstance(reason, NoSpace):
             self._full()
-        group.finish(reason)
-        waiting, self._waiting = self._waiting, deque([Group()])
-        for one in waiting:
-            one.finish(reason)
+        waiting, self._waiting = self._waiting, deque([Group()])  # first: who is told has the rest flushed
+        self._finish(reason, group, *waiting)
         if is_over:
             self._fatal(reason)
         else:
             self.flush()
 
-    def _finish(self, group: Group) -> None:
-        try:
-            group.finish(None)
-        except Exception as error:  # an error in a callback: others of the group were not called
-            self._fatal(error)
+    def _finish(self, error: LogError | None, *groups: Group) -> None:
+        for group in groups:
+            group.decide(error)
+        for group in groups:
+            try:
+                group.tell()
+            except Exception as raised:  # an error in a callback: others of the group were not called
+                self._fatal(raised)
 
 
 def is_full(error: BaseException) -> bool:

@@ -570,10 +570,19 @@ class PostgresLease:
         if self._known.epoch != self._epoch:
             raise Fenced(f"object {self.ref.class_name}/{self.ref.id} is held by somebody else")
 
-    def append(self, commits: list[Commit], alarm: Alarm, *, upkeep: bool = False) -> Group:
+    def _group(self, *, upkeep: bool = False) -> Group:
+        """The group for what follows on the head. Raises Fenced, LogError: also behind a refused commit,
+        where there would be a gap.
+        """
         self._check()
+        group = self._log.check_room(upkeep=upkeep)
+        if self._known.stale:
+            raise LogError(f"a commit of {self.ref.class_name}/{self.ref.id} was refused: acquire it again")
+        return group
+
+    def append(self, commits: list[Commit], alarm: Alarm, *, upkeep: bool = False) -> Group:
+        group = self._group(upkeep=upkeep)
         known, log = self._known, self._log
-        group = log.check_room(upkeep=upkeep)
         if any(len(commit.body) > COMMIT_BYTES_MAX for commit in commits):
             raise NoSpace(f"one transaction changed more than {COMMIT_BYTES_MAX} bytes of pages")
         time_us, octets, changes = log.time_us(known), 0, False
@@ -636,7 +645,7 @@ class PostgresLease:
         known, log = self._known, self._log
         if position == known.pinned or not known.named:
             return None
-        group = log.check_room()
+        group = self._group()
         known.pinned = position
         self._join(group)
         group.pinned[known.number, position] = PinRow(known.number, position, log.time_us(known))
