@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,6 +17,7 @@ from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.store.objectlog import Commit, CommitKind, LogBroken, NoSpace
 from edgestead.store.pages import PAGE_BYTES, frames_of
+from edgestead.testing.simulation import EPOCH_SECONDS
 from tests.objects.logs import Logs, answer, keys, put, ref
 from tests.objects.nodes import run
 
@@ -464,6 +465,58 @@ def test_a_damaged_database_resets_the_object_and_is_made_anew(logs: Logs) -> No
         assert await stub.keys() == ["kept", "more"]
 
     run(logs, script, Table)
+
+
+class Bell(StatefulObject):
+    """Its first run does what the test says, and fills the disk for one write of the log."""
+
+    ring: ClassVar[Callable[["Bell"], Coroutine[Any, Any, None]]]
+    rung: ClassVar[int] = 0
+
+    async def set(self, time: int) -> None:
+        await self.ctx.storage.set_alarm(time)
+
+    async def alarm(self) -> None:
+        Bell.rung += 1
+        if Bell.rung == 1:
+            await self.ring()
+
+
+async def let_it_go(bell: Bell) -> None:
+    """The alarm is deleted at its end."""
+
+
+async def set_a_later_one(bell: Bell) -> None:
+    await bell.ctx.storage.set_alarm(EPOCH_SECONDS * 1_000 + 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("durability", "then"),
+    [
+        pytest.param("log", let_it_go, id="log, deleted"),
+        pytest.param("log", set_a_later_one, id="log, moved"),
+        pytest.param("sqlite", set_a_later_one, id="sqlite, moved"),
+    ],
+    indirect=["durability"],
+)
+def test_an_alarm_that_a_refused_commit_changed_is_due_though_nobody_asks_for_its_object(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, then: Callable[[Bell], Coroutine[Any, Any, None]]
+) -> None:
+    async def ring(bell: Bell) -> None:
+        await then(bell)
+        fail_next(logs, "write", "segment-", errno.ENOSPC)
+
+    monkeypatch.setattr(Bell, "ring", ring, raising=False)
+    monkeypatch.setattr(Bell, "rung", 0)
+
+    async def script(node: Node) -> None:
+        await node.env.Bell["one"].set(EPOCH_SECONDS * 1_000 + 5_000)
+        await asyncio.sleep(60)
+
+    run(logs, script, Bell)
+
+    assert Bell.rung == 2
+    assert not logs.fatal
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -232,6 +232,11 @@ class LocalObjectLog:
         group.members.append(known)
         return group
 
+    def _alarm_decided(self, known: Known, group: LocalGroup, error: LogError | None) -> None:
+        """A refused one is due now: whoever looks reads which one the log has."""
+        if isinstance(error, NoSpace):
+            self._directory.alarms.set(known.number, group.time_us)
+
     def flush(self, *, here: bool = False) -> None:
         self._writer.flush(inline=here)
 
@@ -507,6 +512,7 @@ class LocalLease:
         if alarm is not UNCHANGED:
             assert not isinstance(alarm, Unchanged)
             known.alarm_us = self.alarm_us = alarm
+            group.on_done(partial(log._alarm_decided, known, group))
         log._directory.note(known, log._upkeep.generation, alarm)
         return group
 
