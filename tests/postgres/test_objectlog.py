@@ -532,6 +532,81 @@ def test_an_object_is_opened_whole_while_upkeep_makes_a_base(
     assert (opened.head, opened.tail, opened.has_file) == (3, {"n": b"3"}, True)
 
 
+@pytest.mark.parametrize("has_base", [False, True])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, id=name)
+        for name, step in (
+            ("before it is read where the object is", bases.SELECT_BASE),
+            ("before the rows are read", bases.ROWS),
+            ("before the past is written", bases.PUT_BLOCK),
+            ("before the base is set", bases.SET_BASE),
+            ("before the rows are deleted", bases.FOLDED),
+        )
+    ],
+)
+def test_who_still_makes_a_base_of_what_it_gave_away_takes_nothing_back(
+    cluster: Cluster, step: str, has_base: bool
+) -> None:
+    """A slot goes when nothing of it is undecided; upkeep may be at it still, and its next owner's, too."""
+    one, other = cluster.begin(), cluster.begin()
+    lease = acquired(one.store, ref())
+    put(one.store, lease, pages(b"1", b"2"))
+    number = one._known["Counter", ref().id].number
+    if has_base:
+        bases.make(cluster.link, 1, number)
+    put(one.store, lease, keys(a=b"1"))
+    lease.release({"a": b"1"})
+
+    def go_on() -> None:
+        theirs = acquired(other.store, ref())
+        for value in (b"2", b"3"):
+            put(other.store, theirs, keys(a=value))
+        bases.make(cluster.link, 2, number)
+
+    Losing.before[step] = go_on
+    bases.make(one._tending, 1, number)
+
+    assert not Losing.before
+    opened = acquired(cluster.take_over().store, ref())
+    assert (opened.head, opened.tail, opened.has_file) == (4, {"a": b"3"}, True)
+    blocks = cluster.link.rows("SELECT first, last FROM object_past ORDER BY first, last")
+    logged = cluster.link.rows("SELECT position, position FROM object_log ORDER BY position")
+    assert [n for first, last in blocks + logged for n in range(first, last + 1)] == [1, 2, 3, 4]
+
+
+def test_upkeep_keeps_nobody_from_taking_its_process_place(cluster: Cluster) -> None:
+    """It may stand still, or its machine be off, between any two statements."""
+    log = cluster.begin()
+    put(log.store, acquired(log.store, ref()), keys(a=b"1"))
+    number = log._known["Counter", ref().id].number
+    limits: list[str] = []
+
+    def take_its_place() -> None:
+        limits.extend(log._tending.row("SHOW idle_in_transaction_session_timeout") or ())
+        cluster.link.row("SELECT number FROM incarnations WHERE number = 1 FOR UPDATE NOWAIT")
+        cluster.link.run("DELETE FROM incarnations")
+
+    Losing.before[bases.FOLDED] = take_its_place
+    with pytest.raises(Fenced):
+        bases.make(log._tending, 1, number)
+
+    assert limits not in (["0"], [])
+    assert cluster.link.rows("SELECT * FROM object_bases") == []
+    cluster.link.run(
+        "INSERT INTO incarnations (number, node, kind, address, renewed) VALUES (1, '', '', '', 0)"
+    )
+
+    def tend() -> None:
+        with log.past._book as book:
+            book.remove_pins(0)
+            take_its_place()
+
+    with pytest.raises(Fenced):
+        tend()
+
+
 def test_a_base_that_is_gone_is_damage_and_no_new_object(cluster: Cluster) -> None:
     log = cluster.begin()
     put(log.store, acquired(log.store, ref()), keys(n=b"1"))

@@ -7,14 +7,21 @@ Not   when there is another one (`log`); what history keeps (`store.history.thin
 A base is a row of `object_bases` and the newest version of each chunk of 256 pages up to its position, so
 only chunks that changed are written. It is made of what the database has, never of a file: its owner goes on
 writing meanwhile. Bases are the snapshots of history; one that a later reader does not need goes.
+
+A slot may go to another process while this one is at it, so that two are at one object: the oldest row of
+its log, which each base takes away, is locked before anything is read. Appends do not meet that.
 """
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
+import psycopg
 
-from edgestead.postgres.connection import Link
+from edgestead.postgres.connection import IDLE_LIMIT, Link
+from edgestead.postgres.incarnations import IDLE_MS_MAX
 from edgestead.postgres.objectlog import opening
 from edgestead.postgres.objectlog.opening import CHUNK_BYTES, CHUNK_PAGES, Rest
 from edgestead.postgres.objectlog.rows import unpack_alarm, unpack_body
@@ -25,9 +32,14 @@ from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import ObjectState
 
 BLOCK_RAW_BYTES: Final = 4 * 1024 * 1024  # of one block before compression
+STEP_MS_MAX: Final = 60_000  # from one statement of upkeep to the next: it may pack much in between
 _LEVEL: Final = 1
 
-ME = "SELECT number FROM incarnations WHERE number = %b FOR KEY SHARE"
+ME = (
+    f"SELECT number, set_config('{IDLE_LIMIT}', '{IDLE_MS_MAX}', true) FROM incarnations "
+    "WHERE number = %b FOR KEY SHARE"
+)
+LOCK = "SELECT position FROM object_log WHERE number = %b ORDER BY position LIMIT 1 FOR UPDATE NOWAIT"
 SELECT_BASE = "SELECT base FROM objects WHERE number = %b"
 ROWS = (
     "SELECT position, kind::int, session, generation, time_us, alarm_us, body FROM object_log "
@@ -65,31 +77,44 @@ DROP_CHUNKS = (
 
 
 def make(link: Link, incarnation: int, number: int) -> int | None:
-    """Make a base of everything that is durable of an object; its position, None when nothing is behind it.
+    """Make a base of everything that is durable of an object; its position, None when nothing is behind it,
+    or another process is at it.
 
     In one transaction. Raises Fenced, as `Link.rows`.
     """
-    with link.transaction():
-        hold(link, incarnation)
-        row = link.row(SELECT_BASE, (number,))
-        rows = [] if row is None else link.rows(ROWS, (number,))
-        if row is None or not rows or rows[-1][0] <= row[0]:
-            return None
-        state, _ = opening.state_at(link, number, row[0])
-        images = _images_of(state)
-        touched = _fold(link, number, rows, state, images)
-        _, _, session, generation, time_us, _, _ = rows[-1]
-        put(link, number, (time_us, generation, session), state, touched)
-        link.run(SET_BASE, (state.position, number))
-        link.run(FOLDED, (number, state.position))
-        _drop_unneeded(link, number)
+    try:
+        with fenced(link, incarnation):
+            return None if link.row(LOCK, (number,)) is None else _make(link, number)
+    except psycopg.errors.LockNotAvailable:
+        return None
+
+
+def _make(link: Link, number: int) -> int | None:
+    row = link.row(SELECT_BASE, (number,))
+    rows = [] if row is None else link.rows(ROWS, (number,))
+    if row is None or not rows or rows[-1][0] <= row[0]:
+        return None
+    state, _ = opening.state_at(link, number, row[0])
+    images = _images_of(state)
+    touched = _fold(link, number, rows, state, images)
+    _, _, session, generation, time_us, _, _ = rows[-1]
+    put(link, number, (time_us, generation, session), state, touched)
+    link.run(SET_BASE, (state.position, number))
+    link.run(FOLDED, (number, state.position))
+    _drop_unneeded(link, number)
     return state.position
 
 
-def hold(link: Link, incarnation: int) -> None:
-    """In a transaction: keep this process's row until its end. Raises Fenced."""
-    if link.row(ME, (incarnation,)) is None:
-        raise Fenced(f"incarnation {incarnation} is gone")
+@contextmanager
+def fenced(link: Link, incarnation: int) -> Iterator[None]:
+    """A transaction that commits only while this process's row is there. Raises Fenced.
+
+    The row is held by its last statement: until then who takes the process's place does not wait for it.
+    """
+    with link.transaction(idle_ms_max=STEP_MS_MAX):
+        yield
+        if link.row(ME, (incarnation,)) is None:
+            raise Fenced(f"incarnation {incarnation} is gone")
 
 
 def put(

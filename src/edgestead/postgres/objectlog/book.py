@@ -48,9 +48,8 @@ class PostgresBook:
 
     def __enter__(self) -> Self:
         self.forget()
-        self._transaction = self._link.transaction()
+        self._transaction = bases.fenced(self._link, self._incarnation)
         self._transaction.__enter__()
-        bases.hold(self._link, self._incarnation)
         return self
 
     def __exit__(self, *exception: Any) -> bool | None:
