@@ -488,6 +488,29 @@ def test_old_rows_become_history_and_are_thinned(cluster: Cluster) -> None:
     assert acquired(cluster.take_over().store, ref()).head == 41
 
 
+def test_the_past_is_thinned_by_one_of_two_processes(cluster: Cluster) -> None:
+    """As with bases: one gave the object's slot away while it was at it."""
+    one, other = cluster.begin(), cluster.begin()
+    lease = acquired(one.store, ref())
+    hour_us, begin_us = 3_600_000_000, cluster.now_us
+    for _ in range(2):
+        for value in range(20):
+            put(one.store, lease, keys(n=b"%d" % value))
+        bases.make(cluster.link, 1, one._known["Counter", ref().id].number)
+        cluster.now_us += 2 * hour_us
+
+    everywhere = list(range(SLOTS))
+    Losing.before["DELETE FROM object_past WHERE number = %b AND last = %b"] = lambda: other.past.tend(
+        everywhere, begin_us + 28 * hour_us
+    )
+    one.past.tend(everywhere, begin_us + 25 * hour_us)
+
+    assert not Losing.before
+    assert cluster.link.rows("SELECT first, last FROM object_past") == [(1, 40)]
+    moments = asked(one.store, lambda done: one.past.moments(ref(), 0, 2**62, 100, done))
+    assert [one.position for one in moments] == [40, 20]
+
+
 def test_the_base_that_an_object_opens_from_outlives_its_past(cluster: Cluster) -> None:
     log = cluster.begin()
     lease = acquired(log.store, ref())

@@ -14,7 +14,7 @@ from edgestead.postgres.objectlog import bases, opening
 from edgestead.postgres.objectlog.rows import unpack_alarm, unpack_body
 from edgestead.store.history.blocks import Images, PastEntry, pack_block, pack_frames, page_count
 from edgestead.store.history.rows import BlockRow, SnapshotRow
-from edgestead.store.objectlog import CommitKind
+from edgestead.store.objectlog import CommitKind, LogError
 from edgestead.store.past import ObjectState
 
 BLOCK: Final = (
@@ -132,7 +132,12 @@ class PostgresBook:
         self._link.run("DELETE FROM object_past WHERE number = %b AND last <= %b", (number, upto))
 
     def remove_block(self, row: BlockRow) -> None:
-        self._link.run("DELETE FROM object_past WHERE number = %b AND last = %b", (row.number, row.last))
+        """Raises LogError when it is gone: what replaces it would be beside what another process made."""
+        gone = self._link.run(
+            "DELETE FROM object_past WHERE number = %b AND last = %b", (row.number, row.last)
+        )
+        if gone != 1:
+            raise LogError(f"another process has thinned the past of the object number {row.number}")
 
     def keep_as_it_is(self, rows: Iterable[BlockRow]) -> None:
         for row in rows:
