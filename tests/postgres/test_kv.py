@@ -10,10 +10,11 @@ import pytest
 
 from edgestead.cluster.seat import Register
 from edgestead.model.refusals import Unavailable
-from edgestead.postgres import kv
+from edgestead.postgres import blobs, kv
 from edgestead.postgres.connection import Link
 from edgestead.postgres.incarnations import Clerk
 from edgestead.postgres.kv import PostgresKvStore
+from edgestead.postgres.pool import Pool
 from edgestead.store.controllog import NotLeader
 from edgestead.store.kv import INLINE_BYTES_MAX, Allowance, Incoming, Pair
 from tests.support.postgres import pair
@@ -51,9 +52,18 @@ def put(store, key, content=b"v"):
     return store.put(NS, [Pair(key, content)])
 
 
+def put_large(store, key, content):
+    incoming = Incoming(store.blobs)
+    incoming.write(content)
+    store.put(NS, [Pair(key, incoming.finish())]).result(60)
+
+
 def value_of(store, key):
     found = store.get(NS, key, NOW)
-    return None if found is None else found.read()
+    if found is None:
+        return None
+    with found:
+        return found.read()
 
 
 def test_a_namespace_that_another_node_dropped_begins_empty(nodes):
@@ -109,6 +119,26 @@ def test_values_that_are_asked_for_together_are_each_what_they_are(nodes, length
         with one or nullcontext():
             found.append(None if one is None else (one.entry.key, one.read()))
     assert found == [*[("k", b"x" * length)] * 2, ("gone", b"v"), *[None] * 3]
+
+
+@pytest.mark.parametrize("then", ["replaced", "deleted"])
+def test_a_value_that_goes_while_its_parts_are_read_is_not_damaged(nodes, monkeypatch, then):
+    one, other = nodes(), nodes()
+    put_large(one, "k", b"a" * (5 << 20))
+    read = Pool.rows
+
+    def go(pool, statement, values):
+        found = read(pool, statement, values)
+        if statement == blobs.SELECT_PART and values[1] == 1:
+            monkeypatch.undo()
+            put_large(other, "k", b"b" * (5 << 20)) if then == "replaced" else other.delete(
+                NS, ["k"]
+            ).result()
+        return found
+
+    monkeypatch.setattr(Pool, "rows", go)
+
+    assert value_of(one, "k") == (b"b" * (5 << 20) if then == "replaced" else None)
 
 
 def test_writes_of_one_group_are_made_in_their_order(nodes, link):

@@ -82,7 +82,7 @@ class PostgresBlobs:
     def open(self, blob: Blob) -> "SpooledReader":
         """Raises Unavailable, and as a `BlobStore`."""
         if not is_elsewhere(blob.id):
-            return SpooledReader(self._parts(blob.id), blob, self._spool_dir)
+            return SpooledReader(self._parts(blob), blob, self._spool_dir)
         if self._bodies is None:
             log.error("a value is in an object store, and this node's settings name none: `cluster.s3`")
             raise Unavailable()
@@ -120,17 +120,17 @@ class PostgresBlobs:
         if self._bodies is not None:
             self._bodies.close()
 
-    def _parts(self, id_: str) -> Iterator[bytes]:
-        """Raises FileNotFoundError."""
-        part = 0
+    def _parts(self, blob: Blob) -> Iterator[bytes]:
+        """Raises FileNotFoundError, also when the blob was removed between two parts."""
+        part = length = 0
         while True:
-            rows = self._pool.rows(SELECT_PART, (id_, part))
+            rows = self._pool.rows(SELECT_PART, (blob.id, part))
             if not rows:
-                if not part and not self._pool.rows(HAS_BLOB, (id_,)):
-                    raise FileNotFoundError(id_)
+                if (not part or length < blob.length) and not self._pool.rows(HAS_BLOB, (blob.id,)):
+                    raise FileNotFoundError(blob.id)
                 return
             yield rows[0][0]
-            part += 1
+            part, length = part + 1, length + len(rows[0][0])
 
 
 class PostgresBlobWriter:
