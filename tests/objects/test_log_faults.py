@@ -15,7 +15,7 @@ from edgestead.objects.ids import from_name
 from edgestead.objects.runtime.classes import StatefulObject
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalObjectLog
-from edgestead.store.objectlog import Commit, CommitKind, LogBroken, NoSpace
+from edgestead.store.objectlog import Commit, CommitKind, LogBroken, LogError, NoSpace
 from edgestead.store.pages import PAGE_BYTES, frames_of
 from edgestead.testing.simulation import EPOCH_SECONDS
 from tests.objects.logs import Logs, answer, keys, put, ref
@@ -346,6 +346,60 @@ def test_segments_stay_while_a_database_cannot_be_made_again(
 
     assert log.sealed_segments == 0
     assert bytes(logs.disk.inodes[lease.path].data) == image
+
+
+def test_an_object_that_cannot_be_read_again_is_no_lease_and_may_be_asked_for_later(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.lease(ref())
+    pages = Commit(CommitKind.PAGES, frames_of(b"A" * PAGE_BYTES, [1], 1))
+    put(log, lease, pages)
+    fail_next(logs, "write", "segment-", errno.ENOSPC)
+    assert put(log, lease, pages).state == "refused"
+    lease.release({}, rebuild=True)
+    fail_next(logs, "write", ".sqlite", errno.ENOSPC)
+
+    with pytest.raises(LogError, match="cannot be read again"):
+        answer(lambda done: log.acquire(ref(), done))
+
+    assert answer(lambda done: log.acquire(ref(), done)).head == 1
+
+
+def test_a_base_whose_object_cannot_be_read_keeps_nobody_out_of_it(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        stub = node.env.Table["a"]
+        await stub.write("kept", 5_000)
+        fail_next(logs, "write", "segment-", errno.ENOSPC)
+        with pytest.raises(StorageBroken):
+            await stub.write("refused", 5_000)
+        await asyncio.sleep(0.1)
+        fail_next(logs, "write", ".sqlite", errno.ENOSPC)
+
+        node._move_base(from_name("Table", "a"))
+
+        async with asyncio.timeout(10):
+            assert await stub.keys() == ["kept"]
+
+    run(logs, script, Table, close=False)
+
+
+def test_segments_stay_while_no_descriptor_is_left(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever puts a base is not told: it is put all the same."""
+    log = logs.open()
+    lease = log.lease(ref())
+    while not log.sealed_segments:
+        put(log, lease, keys(filler=b"x" * 8_000))
+
+    def refuse(path: str) -> None:
+        raise OSError(errno.EMFILE, "Too many open files", path)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(logs.disk, "lock", refuse)
+        lease.put_base(lease.head)
+        log.tend()
+    assert log.sealed_segments == 1
+    log.tend()
+
+    assert log.sealed_segments == 0
 
 
 def test_what_waits_behind_a_refused_commit_is_refused_too(logs: Logs) -> None:

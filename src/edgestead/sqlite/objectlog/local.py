@@ -197,11 +197,13 @@ class LocalObjectLog:
             lease = self.lease(ref)
         except LogError as error:
             done(None, error)
+        except (OSError, apsw.Error) as error:  # of a database that is made again, on a full disk, say
+            done(None, LogError(f"{ref.class_name}/{ref.id} cannot be read again: {error}"))
         else:
             done(lease, None)
 
     def lease(self, ref: ObjectRef) -> "LocalLease":
-        """The answer of `acquire`. Raises LogBroken."""
+        """The answer of `acquire`. Raises LogError, OSError, apsw.Error."""
         if self._writer.broken is not None:
             raise self._writer.broken
         known = self._directory.find(ref)
@@ -277,6 +279,9 @@ class LocalObjectLog:
             keep = self._files.lock(keep_path(self.folder))
         except BlockingIOError:
             return  # the folder is being copied: the copy needs every segment from before
+        except OSError as error:  # no descriptor is left, say: whoever put its base here is not to blame
+            log.warning("segments stay: %s", error)
+            return
         self._retiring = True
         rows = self._directory.rows()
 
@@ -305,7 +310,7 @@ class LocalObjectLog:
                 return False
             try:
                 self._reread(known)
-            except OSError as error:
+            except (LogError, OSError, apsw.Error) as error:
                 log.warning("segments stay for %s/%s: %s", known.ref.class_name, known.ref.id, error)
                 return False
         return True
