@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from edgestead.objects.errors import ObjectError
+from edgestead.objects.ids import from_name
 from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalLease
 from edgestead.store.objectlog import own_path
-from tests.objects.logs import Logs, entries
+from tests.objects.logs import Logs, entries, leased
 from tests.objects.nodes import run
 from tests.objects.test_shards import Alarmed, Counter, Table
 
@@ -139,6 +140,21 @@ def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(
     run(logs, script, Counter, close=False)
     logs.killed()
     run(logs, later, Counter)
+
+
+def test_an_object_that_somebody_else_has_by_now_is_closed_all_the_same(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        await node.env.Counter["a"].add()
+        ref = from_name("Counter", "a")
+        assert node.evict(("Counter", ref.id))
+        engine = node._make_engine(leased(node.log, ref), lambda error: None, "sqlite")
+        leased(node.log, ref)
+
+        engine.close()
+
+        assert engine.database is None
+
+    run(logs, script, Counter)
 
 
 def test_own_path_stands_beside_what_the_log_would_keep() -> None:

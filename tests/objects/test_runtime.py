@@ -386,6 +386,55 @@ def test_an_idle_object_leaves_memory_and_comes_back(logs: Logs) -> None:
     run(logs, script, Counter)
 
 
+def test_upkeep_that_fails_once_goes_on(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(node: Node) -> None:
+        told = failures_of(monkeypatch)
+        await node.env.Counter["a"].add()
+        evict = node.evict_idle
+        fails = [OSError("too many open files")]
+
+        def fail_once(at_once: int) -> bool:
+            if fails:
+                raise fails.pop()
+            return evict(at_once)
+
+        monkeypatch.setattr(node, "evict_idle", fail_once)
+        await asyncio.sleep(30)
+        assert len(told) == 1
+        assert node.live() == []
+
+    run(logs, script, Counter)
+
+
+def test_an_object_whose_storage_cannot_be_closed_keeps_nobody_waiting(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(node: Node) -> None:
+        told = failures_of(monkeypatch)
+        counter = node.env.Counter["a"]
+        await counter.add(3)
+        engine = node._live["Counter", from_name("Counter", "a").id].engine
+
+        def fail() -> None:
+            raise OSError("too many open files")
+
+        monkeypatch.setattr(engine, "close", fail)
+        with pytest.raises(Aborted):
+            await counter.abort()
+        async with asyncio.timeout(10):
+            assert await counter.add(1) == 4
+        assert len(told) == 1
+
+    run(logs, script, Counter, close=False)
+
+
+def failures_of(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What callbacks of the loop raise, from now on, which a simulated one ends with."""
+    told: list[Any] = []
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_exception_handler", told.append)
+    return told
+
+
 def test_many_idle_objects_leave_a_few_at_a_time(logs: Logs) -> None:
     async def script(node: Node) -> None:
         for number in range(5):

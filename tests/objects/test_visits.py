@@ -1,6 +1,7 @@
 """Visits: the way to an object's storage that does not go through its class."""
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from edgestead.objects.runtime.node import Node
 from edgestead.objects.values.codec import decode, encode
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
+from tests.objects.test_log_faults import fail_next
 
 REF = ids.from_name("Plain", "a")
 
@@ -133,6 +135,40 @@ def test_a_visit_that_fails_raises_and_the_object_goes_on(logs: Logs, live: bool
         assert await node.visit(REF, look) == 2
 
     run(logs, script, Plain)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_visit_that_fails_behind_a_write_is_over_when_the_log_has_decided_that(
+    logs: Logs, seed: int
+) -> None:
+    """Nobody goes on from what is refused then: the positions would have a gap."""
+
+    async def fail(engine: Engine) -> None:
+        engine.put("key", encode(7))
+        fail_next(logs, "write", "segment-", errno.ENOSPC)
+        raise ValueError("wrong")
+
+    async def script(node: Node) -> None:
+        await node.env.Plain["a"].put(1)
+        await node.visit(REF, look, ends="for the visit")
+        others = [asyncio.create_task(node.env.Plain[name].wait()) for name in "bc"]
+        await asyncio.sleep(0.1)  # while there are some, the log waits for the disk on a thread
+        with pytest.raises(ValueError, match="wrong"):
+            await node.visit(REF, fail)
+        found = await node.env.Plain["a"].get()
+        assert found == 1 or logs.durability == "sqlite", "what the log refused"
+        await asyncio.sleep(1)
+        logs.disk.fails_on = lambda operation, path: False  # its write may have come to nothing
+        await node.env.Plain["a"].put(2)
+        for other in others:
+            other.cancel()
+
+    async def after(node: Node) -> None:
+        assert await node.env.Plain["a"].get() == 2
+
+    run(logs, script, Plain, seed=seed, close=False)
+    logs.killed()
+    run(logs, after, Plain)
 
 
 def test_a_node_that_closes_takes_no_visits(logs: Logs) -> None:

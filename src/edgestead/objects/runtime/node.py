@@ -603,15 +603,23 @@ class Node:
         ended = self._ending[key] = self._loop.create_future()
 
         def close() -> None:
-            self._close_engine(key, engine)
-            del self._ending[key]
-            ended.set_result(None)
+            if not engine.is_settled:  # the end of a turn has come first, with a commit
+                wait()
+                return
+            try:
+                self._close_engine(key, engine)
+            finally:  # its lease is taken from it if it is not given back
+                del self._ending[key]
+                ended.set_result(None)
 
         def decided(error: Exception | None) -> None:
             self._loop.call_soon(close)
 
-        engine.when_decided(decided)
-        self.log.flush()
+        def wait() -> None:
+            engine.when_decided(decided)
+            self.log.flush()
+
+        wait()
 
     def evict(self, key: Key) -> bool:
         """Let an object leave memory, if nothing of it is going on."""
@@ -642,8 +650,8 @@ class Node:
     def _every(self, seconds: float, run: Callable[[], None]) -> None:
         def again() -> None:
             if not self._closed:
+                self._loop.call_later(seconds, again)  # first: what goes wrong once is not the last time
                 run()
-                self._loop.call_later(seconds, again)
 
         self._loop.call_later(seconds, again)
 

@@ -11,6 +11,7 @@ deleted one last, and when they differ the database is right.
 """
 
 import logging
+from contextlib import suppress
 from typing import Literal
 
 import apsw
@@ -25,6 +26,7 @@ from edgestead.store.objectlog import (
     Alarm,
     Commit,
     CommitKind,
+    Fenced,
     Lease,
     LogError,
     NoSpace,
@@ -207,5 +209,6 @@ class OwnEngine(Engine):
         if self.database is not None:
             self.database.close()
             self.database = None
-        self.lease.put_base(self.lease.head)
-        self.lease.release({})
+        with suppress(Fenced):  # somebody else has the object by now
+            self.lease.put_base(self.lease.head)
+            self.lease.release({})
