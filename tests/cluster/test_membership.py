@@ -1,6 +1,7 @@
 """What a control process does with the outcome of its rounds, against a clerk that answers from memory."""
 
 import asyncio
+import threading
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -191,6 +192,34 @@ def test_who_has_all_of_the_log_reads_it_no_more_before_it_takes_the_office():
 
     assert asyncio.run(main(Position(5, b"chain"))) == ["office"]
     assert asyncio.run(main(Position(3, b"chain"))) == ["office", "read", "apply"] * 2 + ["office"]
+
+
+def test_a_database_that_hangs_is_asked_for_the_log_by_one_thread(monkeypatch):
+    """Everything else that runs on threads, as reads of large files do, would wait for the others."""
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
+    asked, answered = [], threading.Event()
+
+    def read(after):
+        asked.append(after)
+        answered.wait()
+        return []
+
+    async def main():
+        made = make(Clerk(OTHER), fatal=None)
+        made._control_log = SimpleNamespace(read=read)
+        try:
+            await rounds(made, 5)
+            await asyncio.to_thread(lambda: None)
+            assert len(asked) == 1
+        finally:
+            answered.set()
+        await made._polling
+        await rounds(made, 1)
+        await made._polling
+        assert len(asked) == 2
+        await made.close()
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("is_linked", [True, False], ids=["silent for a moment", "not reached"])

@@ -119,6 +119,7 @@ class Membership:
         self._giving_way: asyncio.Task[None] | None = None
         self._was: State | None = None
         self._led_by: int | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._polled_at = 0.0
         self._hurries_until = 0.0
         self._closed = False
@@ -408,9 +409,12 @@ class Membership:
         if address and number is not None and self.may_link:
             self._linked = (number, address)
             self._link = self._loop.create_task(self._follow(address, number, self.leader_number))
-        if self._loop.time() - self._polled_at >= POLL_SECONDS:
+        is_polling = (
+            self._polling is not None and not self._polling.done()
+        )  # for as long as a statement hangs
+        if not is_polling and self._loop.time() - self._polled_at >= POLL_SECONDS:
             self._polled_at = self._loop.time()
-            self._loop.create_task(self._poll_log())
+            self._polling = self._loop.create_task(self._poll_log())
 
     def _end_link(self) -> None:
         if self._link is not None:
