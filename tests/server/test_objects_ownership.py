@@ -103,6 +103,44 @@ def test_a_process_that_dies_has_its_slots_taken_over_after_its_lease(dsn):
     play(scene)
 
 
+def test_a_fault_while_a_slot_is_given_does_not_end_the_looks_at_the_map(dsn):
+    async def scene():
+        async with running(dsn, "a") as (a,):
+            faults = [ZeroDivisionError("of an object that leaves memory")] * 2
+
+            def is_quiet(slot):
+                if faults:
+                    raise faults.pop()
+                return True
+
+            a.slots._is_quiet = is_quiet
+            async with running(dsn, "b") as (b,):
+                await until(lambda: a.ownership._rounds.done() or len(b.slots.held) >= 16)
+                assert not a.ownership._rounds.done()
+                assert faults == []
+
+    play(scene)
+
+
+def test_a_process_that_cannot_renew_any_more_ends(dsn):
+    """Its lease would end, and it answer nothing, for ever."""
+
+    async def scene():
+        async with running(dsn, "a") as (a,):
+            a.die()
+            a.ownership._renewals.join()
+            a.ownership._closing.clear()
+
+            def answer(ask):
+                raise ZeroDivisionError
+
+            a.ownership._renewing.answer = answer
+            await asyncio.to_thread(a.ownership._renew)
+            assert "ZeroDivisionError" in a.fatal[0]
+
+    play(scene)
+
+
 def test_the_next_process_of_a_place_has_the_slots_without_a_wait(dsn):
     async def scene():
         async with running(dsn, "a") as (a,):

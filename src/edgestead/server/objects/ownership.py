@@ -171,12 +171,13 @@ class Ownership:
 
     async def _run(self) -> None:
         while not self.slots.is_lost:
-            await self._pause(self._loop.time() + RENEW_MS / 1000)
-            self._looks = False
             try:
+                await self._pause(self._loop.time() + RENEW_MS / 1000)
+                self._looks = False
                 await self._carry_out(self.slots.round())
-            except Exception:
+            except Exception:  # without looks this process would keep its slots, and give none away
                 _log.exception("a look at the cluster's slots failed")
+                await asyncio.sleep(RENEW_MS / 1000)
             self._looks_done += 1
             self._tell()
 
@@ -217,6 +218,12 @@ class Ownership:
 
     def _renew(self) -> None:
         while not self._closing.wait(RENEW_MS / 1000):
-            if not carry_out(self.slots.renewal(), self._renewing.answer) and not self._closing.is_set():
+            try:
+                is_there = carry_out(self.slots.renewal(), self._renewing.answer)
+            except Exception as error:
+                _log.exception("renewing this process's row failed")
+                self._fatal(f"it cannot renew its row in the cluster's database: {error!r}")
+                return
+            if not is_there and not self._closing.is_set():
                 self._fatal("its row in the cluster's database is gone: others have its objects")
                 return
