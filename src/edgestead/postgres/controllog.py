@@ -116,7 +116,7 @@ class PostgresControlLog:
             raise Fenced(f"incarnation {incarnation} is gone")
 
     def read(self, after: int, bytes_max: int = READ_BYTES_MAX) -> list[Entry] | None:
-        with self._sorted() as link:
+        with self._at_one_moment() as link:
             sizes = link.rows(LIST_SIZES, (after, READ_ROWS_MAX))
             if not sizes:
                 newest = link.row(NEWEST_BASE)
@@ -132,7 +132,7 @@ class PostgresControlLog:
             return self._entries(link, after, upto)
 
     def entry(self, sequence: int) -> Entry | None:
-        with self._sorted() as link:
+        with self._at_one_moment() as link:
             found = self._entries(link, sequence - 1, sequence)
             return found[0] if found else None
 
@@ -169,7 +169,7 @@ class PostgresControlLog:
         return int(octets), oldest_us
 
     def trim(self) -> None:
-        with self._sorted() as link:
+        with self._sorted() as link, link.transaction():
             if (kept := link.row(KEPT_BASE)) is not None:
                 for statement in TRIM:
                     link.run(statement, kept)
@@ -187,6 +187,12 @@ class PostgresControlLog:
                 yield self._reading
             except (Trouble, Misconfigured, psycopg.Error) as error:
                 raise Unavailable() from error
+
+    @contextmanager
+    def _at_one_moment(self) -> Iterator[Link]:
+        """Entries that another node deletes meanwhile are not missing, and whole."""
+        with self._sorted() as link, link.transaction(one_state=True):
+            yield link
 
 
 def put_base(link: Link, position: Position, parts: Iterable[bytes]) -> None:
