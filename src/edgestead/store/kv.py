@@ -14,12 +14,14 @@ so a row never names a missing blob, and after a crash there is at worst a stray
 removes.
 """
 
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import IO, NamedTuple, Protocol, Self
 
 import msgspec
 
+from edgestead.model.refusals import Unavailable
 from edgestead.store.control import Committed
 
 INLINE_BYTES_MAX = 262_144  # design "Storage": measured, above this a separate file is faster
@@ -167,28 +169,42 @@ class Incoming:
         self._blobs = blobs
         self._small: list[bytes] = []
         self._blob: BlobWriter | None = None
+        self._step = threading.Lock()  # a caller that is cancelled discards while a thread still writes
+        self._is_over = False
 
     def write(self, chunk: bytes) -> None:
-        self.length += len(chunk)
-        if self._blob is None and self.length > INLINE_BYTES_MAX:
-            self._blob = self._blobs.create()
-            for earlier in self._small:
-                self._blob.write(earlier)
-            self._small.clear()
-        if self._blob is None:
-            self._small.append(chunk)
-        else:
-            self._blob.write(chunk)
+        with self._step:
+            self._check()
+            self.length += len(chunk)
+            if self._blob is None and self.length > INLINE_BYTES_MAX:
+                self._blob = self._blobs.create()
+                for earlier in self._small:
+                    self._blob.write(earlier)
+                self._small.clear()
+            if self._blob is None:
+                self._small.append(chunk)
+            else:
+                self._blob.write(chunk)
 
     def finish(self) -> bytes | Blob:
         """The content of a `Pair`. A blob is durable when this returns; call it off the event loop."""
-        return b"".join(self._small) if self._blob is None else self._blob.finish()
+        with self._step:
+            self._check()
+            return b"".join(self._small) if self._blob is None else self._blob.finish()
 
     def discard(self) -> None:
-        """Remove what was written. Call it when no put follows."""
-        self._small.clear()
-        if self._blob is not None:
-            self._blob.discard()
+        """Remove what was written. Call it when no put follows. Waits for a step that another thread makes;
+        there is no later one.
+        """
+        with self._step:
+            self._is_over = True
+            self._small.clear()
+            if self._blob is not None:
+                self._blob.discard()
+
+    def _check(self) -> None:
+        if self._is_over:
+            raise Unavailable()
 
 
 class Soon(Protocol):
