@@ -301,6 +301,23 @@ def test_a_leader_takes_no_office_behind_the_log(cluster):
     assert not behind.leads
 
 
+@pytest.mark.parametrize("then", ["lost", "another"])
+def test_nor_where_its_last_entry_is_not_the_logs(cluster, then):
+    """A failover has lost it after this copy had read it, and another process may have led since."""
+    leader, ahead = cluster.node("a"), cluster.node("b")
+    lead(leader, cluster.log, 1)
+    write(leader, put("x"))
+    catch_up(ahead, cluster.log)
+    last = cluster.log.entries.pop(ahead.position.sequence)
+    if then == "another":
+        cluster.log.entries[last.sequence] = msgspec.structs.replace(last, chain=b"another")
+    cluster.log.living = {2}
+
+    with pytest.raises(Diverged):
+        ahead.take_office(2).result(60)
+    assert not ahead.leads
+
+
 def test_nor_where_what_follows_it_is_deleted_already(cluster, monkeypatch):
     store = cluster.node("a")
     cluster.log.living = {1}

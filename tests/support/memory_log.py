@@ -26,7 +26,9 @@ class MemoryControlLog:
 
     def append(self, incarnation: int, entry: Entry) -> None:
         with self._lock:
-            if incarnation not in self.living or entry.sequence in self.entries:
+            before = entry.sequence - 1
+            follows = not before or before in self.entries or any(b.sequence == before for b in self.bases)
+            if incarnation not in self.living or entry.sequence in self.entries or not follows:
                 self.fenced += 1
                 raise Fenced(f"incarnation {incarnation}")
             lost = self.lose_answers.pop(0) if self.lose_answers else None

@@ -34,7 +34,10 @@ READ_ROWS_MAX: Final = 4_096  # entries of one answer of the database
 APPEND = (
     "WITH me AS (SELECT number FROM incarnations WHERE number = %b FOR KEY SHARE) "
     "INSERT INTO control_log (sequence, incarnation, kind, feed_upto, chain, made_us, body) "
-    "SELECT %b::bigint, number, %b::smallint, %b::bigint, %b::bytea, %b::bigint, %b::bytea FROM me"
+    "SELECT g.sequence, number, %b::smallint, %b::bigint, %b::bytea, %b::bigint, %b::bytea "
+    "FROM me, (VALUES (%b::bigint)) AS g (sequence) WHERE g.sequence = 1 "
+    "OR EXISTS (SELECT 1 FROM control_log l WHERE l.sequence = g.sequence - 1) "
+    "OR EXISTS (SELECT 1 FROM control_bases b WHERE b.sequence = g.sequence - 1)"
 )
 INSERT_PART = "INSERT INTO control_parts (sequence, part, body) VALUES (%b, %b, %b)"
 LIST_SIZES = (
@@ -90,12 +93,12 @@ class PostgresControlLog:
         inline = entry.body if len(entry.body) <= PART_BYTES else b""
         row = (
             incarnation,
-            entry.sequence,
             int(entry.kind),
             entry.feed_upto,
             entry.chain,
             entry.made_us,
             inline,
+            entry.sequence,
         )
         try:
             if inline:
@@ -105,7 +108,7 @@ class PostgresControlLog:
                     for part, start in enumerate(range(0, len(entry.body), PART_BYTES)):
                         link.run(INSERT_PART, (entry.sequence, part, entry.body[start : start + PART_BYTES]))
                     if (appended := link.run(APPEND, row)) != 1:
-                        raise Fenced(f"incarnation {incarnation} is gone")
+                        raise _fenced(incarnation, entry)
         except LinkUnknown as error:
             raise Unknown() from error
         except psycopg.errors.UniqueViolation as error:
@@ -113,7 +116,7 @@ class PostgresControlLog:
         except (Trouble, Misconfigured, psycopg.Error) as error:
             raise Unavailable() from error
         if appended != 1:
-            raise Fenced(f"incarnation {incarnation} is gone")
+            raise _fenced(incarnation, entry)
 
     def read(self, after: int, bytes_max: int = READ_BYTES_MAX) -> list[Entry] | None:
         with self._at_one_moment() as link:
@@ -193,6 +196,10 @@ class PostgresControlLog:
         """Entries that another node deletes meanwhile are not missing, and whole."""
         with self._sorted() as link, link.transaction(one_state=True):
             yield link
+
+
+def _fenced(incarnation: int, entry: Entry) -> Fenced:
+    return Fenced(f"incarnation {incarnation} is gone, or the entry before {entry.sequence}")
 
 
 def put_base(link: Link, position: Position, parts: Iterable[bytes]) -> None:

@@ -36,6 +36,7 @@ from edgestead.store.controllog import (
     Unknown,
     chained,
     check_chain,
+    holds,
 )
 from edgestead.store.migrations import Migration, Parts, SchemaTooNew, pending
 
@@ -192,10 +193,12 @@ class Logged(NoLog):
     def take_office(self, incarnation: int, begin: Callable[[], None]) -> Sequence[Change]:
         """Lead, if all of the log is applied: migrate to this program's schema, and run `begin`, as entries.
 
-        Raises NotLeader, Unknown, Unavailable, SchemaError: then it does not lead.
+        Raises NotLeader, Unknown, Unavailable, SchemaError, Diverged: then it does not lead.
         """
         if self._control_log.read(self.position.sequence, 1) != []:  # None: what follows is deleted already
             raise NotLeader()
+        if not holds(self._control_log, self.position):  # nothing follows what a failover has lost, too
+            raise Diverged(f"entry {self.position.sequence} of this copy is not in the control log")
         self._incarnation = incarnation
         try:
             if self.lacking:

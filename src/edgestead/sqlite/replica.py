@@ -27,7 +27,7 @@ from edgestead.sqlite.witness import path_of
 from edgestead.store.answered import Answers
 from edgestead.store.changes import TAIL_BYTES_MAX, TAIL_ROWS_MAX, Change
 from edgestead.store.control import Reader
-from edgestead.store.controllog import PART_BYTES, Base, ControlLog, Diverged, Entry, Position
+from edgestead.store.controllog import PART_BYTES, Base, ControlLog, Diverged, Entry, Position, holds
 from edgestead.store.migrations import Migration
 
 BUSY_SECONDS_MAX = 60  # for a copy of the database to be made while it is written to
@@ -108,7 +108,9 @@ class ReplicaControlStore(SqliteControlStore):
         return self._writer.between(lambda: self._renewed(self._logged.apply(entries)))
 
     def take_office(self, incarnation: int) -> Future[None]:
-        """Accept writes. The future fails with NotLeader, Unknown, Unavailable or SchemaError."""
+        """Accept writes. The future fails with NotLeader, Unknown, Unavailable, SchemaError or
+        Diverged.
+        """
         return self._writer.between(lambda: self._renewed(self._begin_office(incarnation)))
 
     def resign(self) -> Future[None]:
@@ -225,13 +227,7 @@ def _continues(path: Path, log: ControlLog) -> bool:
             db.close()
     except apsw.Error:
         return False
-    if not position.chain:
-        return False
-    entry = log.entry(position.sequence)
-    if entry is not None:
-        return entry.chain == position.chain
-    base = log.newest_base()
-    return base is not None and base.position == position
+    return bool(position.chain) and holds(log, position)
 
 
 def _set_position(path: Path, base: Base) -> None:

@@ -87,7 +87,8 @@ class ControlLog(Protocol):
     def append(self, incarnation: int, entry: Entry) -> None:
         """Durable, on every machine that has to have it, when it returns.
 
-        Raises Fenced, Unknown; Unavailable when the database could not be reached: nothing was appended.
+        Raises Fenced, also where the log ends before its predecessor; Unknown; Unavailable when the database
+        could not be reached: nothing was appended.
         """
         ...
 
@@ -132,6 +133,15 @@ def chained(before: bytes, sequence: int, kind: int, body: bytes) -> bytes:
     digest.update(b"%d %d " % (sequence, kind))
     digest.update(body)
     return digest.digest()
+
+
+def holds(log: ControlLog, position: Position) -> bool:
+    """Whether a position is one of the log's: that of an entry, or of its newest base. Raises Unavailable."""
+    entry = log.entry(position.sequence)
+    if entry is not None:
+        return entry.chain == position.chain
+    base = log.newest_base()
+    return base is not None and base.position == position
 
 
 def check_chain(position: Position, entries: Sequence[Entry]) -> Position:

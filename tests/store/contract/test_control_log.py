@@ -164,6 +164,19 @@ def test_a_base_that_fails_on_its_way_is_not_there(log):
     assert log.newest_base() is None
 
 
+def test_an_entry_that_would_leave_a_gap_is_refused(log):
+    """Its predecessor was lost in a failover: nobody could ever follow."""
+    made = entries(4)
+    log.append(1, made[0])
+
+    with pytest.raises(Fenced):
+        log.append(1, made[2])
+    assert log.read(0) == made[:1]
+    log.put_base(made[2].position, [b"part"])
+    log.append(1, made[3])
+    assert log.entry(4) == made[3]
+
+
 def test_what_follows_the_newest_base_is_counted(log):
     assert log.since_base() == (0, None)
     made = entries(3, b"x" * 10) + entries(1, b"y" * (PART_BYTES + 5), entries(3, b"x" * 10)[-1].position)
