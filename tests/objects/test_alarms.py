@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+import apsw
 import pytest
 
 from edgestead import StatefulObject
@@ -515,6 +516,38 @@ def test_an_object_that_cannot_start_keeps_its_alarm_for_a_retry(logs: Logs) -> 
 
     assert starts == 3
     assert [info.retry_count for _, info in Bell.rung] == [1]
+
+
+@pytest.mark.parametrize("fails", ["_numbered", "_number_of"])
+def test_an_alarm_that_cannot_be_read_for_a_moment_is_not_forgotten(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """By the timer; and when it is given back behind a run that came to nothing."""
+
+    async def script(bell: Any, node: Node) -> None:
+        await bell.set(START_MS + 5_000)
+        due: Any = node.store.alarms
+        honest, left = getattr(due, fails), [apsw.IOError("once")]
+
+        def fail(asked: Any) -> Any:
+            if left:
+                raise left.pop()
+            return honest(asked)
+
+        monkeypatch.setattr(due, fails, fail)
+        if fails == "_number_of":
+            honest_run, runs = node.alarms._run, [2.0]
+
+            async def run_late(ref: Any) -> float:
+                return runs.pop() if runs else await honest_run(ref)
+
+            monkeypatch.setattr(node.alarms, "_run", run_late)
+        await asyncio.sleep(30)
+        assert not left
+
+    with_bell(logs, script)
+
+    assert len(Bell.rung) == 1
 
 
 def test_a_clock_that_jumps_ahead_is_noticed_and_one_that_steps_back_repeats_nothing(logs: Logs) -> None:

@@ -17,12 +17,12 @@ class Alarms(Protocol):
 
     def take(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
         """The earliest alarms at or before a time, with their times. Each is returned once, until it is set
-        again or given back.
+        again or given back. Raises what reading the storage raises: then none is taken.
         """
         ...
 
     def give_back(self, ref: ObjectRef) -> None:
-        """A taken alarm that was neither set again nor deleted may be taken again."""
+        """A taken alarm that was neither set again nor deleted may be taken again. Raises as `take`."""
         ...
 
     def next_us(self) -> int | None:

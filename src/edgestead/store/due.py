@@ -48,14 +48,21 @@ class DueAlarms:
         self.on_set(time_us)
 
     def take(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
-        due: list[tuple[int, int]] = []
-        while self._heap and len(due) < limit and self._heap[0][0] <= before_us:
-            time_us, number = heapq.heappop(self._heap)
+        found: list[tuple[int, ObjectRef]] = []
+        while self._heap and len(found) < limit and self._heap[0][0] <= before_us:
+            time_us, number = self._heap[0]
             if self._times.get(number) == time_us and number not in self._taken:
+                try:
+                    known = self._numbered(number)
+                except Exception:
+                    if found:  # these are taken, and the next call raises
+                        break
+                    raise
                 self._taken.add(number)
-                due.append((time_us, number))
-        found = ((time_us, self._numbered(number)) for time_us, number in due)
-        return [(time_us, known.ref) for time_us, known in found if known is not None]
+                if known is not None:
+                    found.append((time_us, known.ref))
+            heapq.heappop(self._heap)
+        return found
 
     def give_back(self, ref: ObjectRef) -> None:
         number = self._number_of(ref)

@@ -142,7 +142,13 @@ class Alarms:
         if not self._open:
             return
         room = min(TAKEN_AT_ONCE, RUNNING_MAX - len(self._running))
-        for _, ref in self._due.take(self._now_us(), room):
+        try:
+            due = self._due.take(self._now_us(), room)
+        except Exception:
+            log.exception("which alarms are due cannot be read; trying again")
+            self._set_timer(self._now_us() + int(UNCOUNTED_SECONDS * 1e6))
+            return
+        for _, ref in due:
             self._begin(ref)
         self._set_next()
 
@@ -166,8 +172,13 @@ class Alarms:
         self._set_next()
 
     def _give_back(self, ref: ObjectRef) -> None:
-        if self._open:
+        if not self._open:
+            return
+        try:
             self._due.give_back(ref)  # if it is still there, that sets the timer
+        except Exception:
+            log.exception("the alarm of %s/%s waits", ref.class_name, ref.name or ref.id)
+            self._loop.call_later(UNCOUNTED_SECONDS, self._give_back, ref)
 
     def _set_next(self) -> None:
         """Set the timer for the next alarm, unless it is set or nothing more can run."""
