@@ -120,6 +120,25 @@ def test_a_turn_lasts_while_calls_come_if_syncing_is_quick() -> None:
     assert rounds.soon == [], "the turn is over"
 
 
+def test_a_commit_that_raises_keeps_no_other_from_the_end_of_the_turn() -> None:
+    rounds = Rounds(quick=False)
+    behind = Engine()
+
+    def fail() -> None:
+        raise MemoryError
+
+    rounds.engine.commit = fail  # type: ignore[method-assign]
+    rounds.turns.changed(behind)
+    with pytest.raises(MemoryError):
+        rounds.after(1)
+    assert rounds.after(1) == [False, True]
+    assert behind.commits == 1
+    rounds.turns.changed(behind)
+    rounds.after(1)
+
+    assert behind.commits == 2
+
+
 def test_a_turn_does_not_last_long() -> None:
     rounds = Rounds(quick=True)
 

@@ -66,12 +66,16 @@ class Turns:
             return
         self._seen = 0
         changed, self._changed = self._changed, []
-        for engine in changed:
-            engine.commit()
-        self._scheduled = False
-        self._log.flush(here=quick or (len(changed) == 1 and self._calls() <= 1))
-        if self._changed:  # a commit's consequence changed something
-            self.appended()
+        left = iter(changed)
+        try:
+            for engine in left:
+                engine.commit()
+        finally:
+            self._changed = [*left, *self._changed]  # behind one that raised: the others' turn ends, too
+            self._scheduled = False
+            self._log.flush(here=quick or (len(changed) == 1 and self._calls() <= 1))
+            if self._changed:  # a commit's consequence changed something
+                self.appended()
 
     def _goes_on(self) -> bool:
         """Whether this round of the loop brought more calls, beyond a single one."""
