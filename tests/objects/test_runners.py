@@ -176,6 +176,28 @@ def test_its_thread_does_not_keep_a_process_alive(runner: ThreadRunner) -> None:
     assert runner._thread.daemon
 
 
+def test_after_a_drain_that_raised_the_loop_is_woken_again(
+    soon: list[Callable[[], None]], told: Told
+) -> None:
+    woken = threading.Semaphore(0)
+    runner = ThreadRunner(lambda call: (soon.append(call), woken.release()), "work")
+
+    def raises(result: Any, error: Exception | None) -> None:
+        raise LookupError("on purpose")
+
+    runner.run(lambda: 1, raises)
+    with pytest.raises(LookupError):
+        runner.drain()
+
+    runner.run(lambda: 2, lambda result, error: told.append((result, error)))
+
+    while not told:
+        assert woken.acquire(timeout=60)
+        soon[-1]()
+    assert told == [(2, None)]
+    runner.close()
+
+
 def test_after_a_drain_the_loop_is_woken_again(soon: list[Callable[[], None]], told: Told) -> None:
     woken = threading.Semaphore(0)
     runner = ThreadRunner(lambda call: (soon.append(call), woken.release()), "work")

@@ -107,11 +107,13 @@ class ThreadRunner:
 
     def drain(self) -> None:
         self._draining = True
-        while self._open:
-            if not self._finished:
-                self._arrived.acquire()
-            self._deliver()
-        self._draining = False
+        try:
+            while self._open:
+                if not self._finished:
+                    self._arrived.acquire()
+                self._deliver()
+        finally:
+            self._draining = False
 
     def close(self) -> None:
         self.drain()
