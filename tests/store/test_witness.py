@@ -162,6 +162,18 @@ def test_a_commit_that_the_disk_refused_is_not_counted_as_acknowledged(tmp_path)
     write_control_silently(tmp_path)
 
 
+def test_a_store_that_cannot_begin_holds_no_file_open(tmp_path):
+    before = open_now()
+
+    def refuse():
+        raise OSError(errno.EIO, "no random numbers")
+
+    with pytest.raises(OSError, match="random"):
+        SqliteControlStore(tmp_path / "control.db", NOTES, new_feed_id=refuse)
+
+    assert not left_open(before)
+
+
 def test_a_witness_that_cannot_be_made_holds_no_file_open(tmp_path, monkeypatch):
     before = open_now()
 

@@ -50,6 +50,7 @@ class Database:
         noted = read_file(path)
         self._db = open_writer(path, vfs=vfs)
         self._ahead = NoAhead(self._db)
+        witness: Witness | None = None
         try:
             if not synced:
                 pragma(self._db, "synchronous", "OFF")
@@ -58,7 +59,7 @@ class Database:
             if committer is None:
                 migrate(self._db, path, migrations, doing)
                 check(path, noted, self._db)
-            self._witness = Witness(path, synced=synced)
+            self._witness = witness = Witness(path, synced=synced)
             appended = outbox(self._db)
             prepare(self._db, appended)
             log = NoLog() if committer is None else committer(self._db, appended)
@@ -68,6 +69,8 @@ class Database:
         except BaseException:
             self._db.close()
             self._ahead.close()
+            if witness is not None:
+                witness.close()
             raise
         self.readers = Readers(path)
         self.writer = Writer(self._db, appended, self._witness, self._ahead, log, name=name)
