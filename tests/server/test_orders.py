@@ -234,6 +234,25 @@ def test_each_step_leads_to_the_next_and_proofs_are_there_for_as_long_as_they_ar
     assert wanting.round() == 0
 
 
+def test_a_step_that_fails_as_nobody_thought_keeps_no_other_zone_from_its_certificate(wanting, caplog):
+    """A round takes the oldest steps first, and would fail in the same one again and again."""
+    wanting.round()
+    zone_id = wanting.api.post("/zones", {"name": "example.net"}).result["id"]
+    body = {"type": "A", "name": "www", "content": "192.0.2.1", "proxied": True}
+    assert wanting.api.post(f"/zones/{zone_id}/dns_records", body).status == 200
+    wanting.authority.troubles = [TypeError("an answer of a kind of its own")]
+
+    wanting.round()
+
+    (other,) = wanting.read(lambda reader: rows.of_zone(reader, zone_id))
+    assert (wanting.row().state, other.state) == ("ordered", "ordered")
+    assert "TypeError" in read_progress(wanting.row().body).error
+    assert "a step of the certificate for" in caplog.text
+    wanting.pass_(3_600)
+    wanting.round()
+    assert wanting.row().state == "proving"
+
+
 def choose(world, method):
     path = f"/zones/{world.zone_id}/settings/acme_validation"
     assert world.api.patch(path, {"value": method}).status == 200

@@ -142,6 +142,10 @@ class OrdersPart:
             await self._vain(row, progress, trouble)
         except EdgeError as refused:  # a chain that is none; the disk is full; the seal is another one
             await self._vain(row, progress, Trouble(str(refused), passes=False))
+        except Exception as error:  # it would come first in each round, and keep everybody else from theirs
+            _log.exception("a step of the certificate for %s failed", row.hosts)
+            words = f"{type(error).__name__}; the log says more"
+            await self._vain(row, progress, Trouble(words, passes=True))
 
     async def _vain(self, row: CertificateRow, progress: Progress, trouble: Trouble) -> None:
         """Try again in this state, or give the order up."""
