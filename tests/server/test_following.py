@@ -21,7 +21,7 @@ class Index:
         end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
         if len(self.ends) == 1:
             self.loop.call_soon_threadsafe(self.over.set)
-        if isinstance(end, OSError):
+        if isinstance(end, Exception):
             raise end
         return end
 
@@ -31,7 +31,7 @@ def test_it_goes_on_after_a_slice_a_look_and_a_failure(monkeypatch, caplog):
         monkeypatch.setattr(following, name, 0)
 
     async def script():
-        index = Index(False, True, OSError(5, "Input/output error"), True, True)
+        index = Index(False, True, OSError(5, "Input/output error"), ValueError("odd"), True, True)
         context = SimpleNamespace(
             event_index=index, events_folder=None, events_turn=asyncio.Lock(), now_us=lambda: NOW_US
         )

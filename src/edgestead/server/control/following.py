@@ -24,7 +24,7 @@ async def follow_events(context: AppContext) -> None:
             async with context.events_turn:
                 follow = context.event_index.follow
                 is_complete = await asyncio.to_thread(follow, context.events_folder, context.now_us())
-        except OSError:
+        except Exception:
             log.exception("the files of security events cannot be followed")
             await asyncio.sleep(FAILED_SECONDS)
         else:

@@ -86,3 +86,5 @@ class HistoryPart:
                 await self.forget()
             except Unavailable as error:
                 log.warning("forgetting old history failed: %r", error)  # later will do
+            except Exception:
+                log.exception("forgetting old history failed")

@@ -110,6 +110,8 @@ class KvPart:
             except (Unavailable, OSError) as error:
                 # Nothing is lost by sweeping later; requests meet the same trouble and say so themselves.
                 log.warning("sweeping key-value data failed: %r", error)
+            except Exception:
+                log.exception("sweeping key-value data failed")  # the next round may not
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def _sweep(self) -> None:

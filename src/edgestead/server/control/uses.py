@@ -126,3 +126,5 @@ class UsesPart:
                 await self._tell()
         except Unavailable as error:
             log.warning("the last uses of tokens could not be written: %r", error)
+        except Exception:
+            log.exception("the last uses of tokens could not be written")
