@@ -121,6 +121,33 @@ def test_values_that_are_asked_for_together_are_each_what_they_are(nodes, length
     assert found == [*[("k", b"x" * length)] * 2, ("gone", b"v"), *[None] * 3]
 
 
+def test_of_puts_that_are_written_one_by_one_each_has_its_own_outcome(nodes, link, dsn, monkeypatch):
+    """Another node counts their namespace; the process loses its row behind the first of them."""
+    put(nodes(allowance=lambda _: Allowance(1 << 40)), "old").result(60)
+    with closing(Clerk(dsn, "a", "")) as clerk:
+        number = clerk.answer(Register(None))
+    store = nodes(place=lambda: number)
+    jobs = []
+    for key in "ab":
+        incoming = Incoming(store.blobs)
+        incoming.write(key.encode() * (INLINE_BYTES_MAX + 1))
+        jobs.append(kv._Put(number, NS, [Pair(key, incoming.finish())]))
+    execute, ends = Link._execute, count(1)
+
+    def hooked(made, statement, *arguments, **more):
+        if statement == kv.END_PUT and next(ends) == 2:
+            link.run("DELETE FROM incarnations")
+        return execute(made, statement, *arguments, **more)
+
+    monkeypatch.setattr(Link, "_execute", hooked)
+    store._write(jobs)
+
+    assert (jobs[0].error, jobs[0].value) == (None, 1)
+    assert isinstance(jobs[1].error, NotLeader)
+    assert value_of(store, "a") == b"a" * (INLINE_BYTES_MAX + 1)
+    assert value_of(store, "b") is None
+
+
 @pytest.mark.parametrize("then", ["replaced", "deleted"])
 def test_a_value_that_goes_while_its_parts_are_read_is_not_damaged(nodes, monkeypatch, then):
     one, other = nodes(), nodes()

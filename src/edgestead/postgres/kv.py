@@ -237,6 +237,7 @@ class _Run:
         self.overtaken: list[str] = []  # blobs of pairs that another pair of the run replaces
         self.deleted: dict[tuple[str, bytes], _Delete] = {}
         self.length = 0
+        self.was_refused = False  # its puts, all of them: nothing was written
 
     def add_put(self, job: _Put) -> bool:
         """False when it has to come after what is here."""
@@ -451,6 +452,8 @@ class PostgresKvStore:
     def _write_run(self, run: _Run) -> None:
         if run.puts:
             self._try(run.puts, lambda link: self._put_all(link, run))
+            for job in run.puts if run.was_refused else ():
+                self._alone(job)
         if run.deletes:
             self._try(run.deletes, lambda link: _delete_all(link, run))
 
@@ -506,13 +509,11 @@ class PostgresKvStore:
     def _put_all(self, link: Link, run: _Run) -> None:
         self._add_spaces(link, {namespace for namespace, _ in run.pairs})
         if not run.pairs or _upsert(link, run.place, run.pairs, run.overtaken, is_counted=False):
-            return None
+            return
         # The row is gone, or a namespace was dropped, or is counted because of a quota that another node has:
-        # each put by itself.
+        # each put by itself, with an outcome of its own.
         self._known.clear()
-        for job in run.puts:
-            self._put_counted(link, job)
-        return None
+        run.was_refused = True
 
     def _add_spaces(self, link: Link, namespaces: set[str]) -> None:
         new = sorted(namespaces - self._known)
