@@ -148,6 +148,17 @@ def test_of_puts_that_are_written_one_by_one_each_has_its_own_outcome(nodes, lin
     assert value_of(store, "b") is None
 
 
+def test_an_upload_that_was_swept_meanwhile_fails(nodes, link):
+    """It stood still for longer than an upload may: the rest of it would be nowhere."""
+    store = nodes()
+    writer = store.blobs.create()
+    writer.write(b"a" * (1 << 20))
+    assert store.sweep(int(time.time()) + kv.BLOB_GRACE_SECONDS + 60) == 1
+
+    with pytest.raises(Unavailable):
+        writer.write(b"b" * (1 << 20))
+
+
 @pytest.mark.parametrize("then", ["replaced", "deleted"])
 def test_a_value_that_goes_while_its_parts_are_read_is_not_damaged(nodes, monkeypatch, then):
     one, other = nodes(), nodes()

@@ -162,11 +162,12 @@ class PostgresBlobWriter:
         content = b"".join(self._waiting)
         part, rest = content[:PART_BYTES], content[PART_BYTES:]
         self._waiting, self._waiting_bytes = [rest] if rest else [], len(rest)
-        self._run(INSERT_PART, (int(self._now_s()), self._id, self._part, part))
+        if self._run(INSERT_PART, (int(self._now_s()), self._id, self._part, part)) != 1:
+            raise Unavailable()  # it stood still for so long that it was swept
         self._part += 1
 
-    def _run(self, statement: str, values: tuple[object, ...]) -> None:
-        _run_once(self._pool, statement, values)
+    def _run(self, statement: str, values: tuple[object, ...]) -> int:
+        return _run_once(self._pool, statement, values)
 
 
 class ElsewhereWriter:
@@ -202,11 +203,11 @@ class ElsewhereWriter:
             _run_once(self._pool, DELETE_BLOBS, ([self._id],))
 
 
-def _run_once(pool: Pool, statement: str, values: tuple[object, ...]) -> None:
+def _run_once(pool: Pool, statement: str, values: tuple[object, ...]) -> int:
     """A part that landed without an answer would be there twice. Raises Unavailable."""
     link = pool.take()
     try:
-        link.run(statement, values)
+        return link.run(statement, values)
     except (Trouble, Misconfigured) as error:
         raise Unavailable() from error
     finally:
