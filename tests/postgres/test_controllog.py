@@ -1,13 +1,17 @@
 """The control log in a cluster's database, while other nodes store bases and delete what these replace."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
+from edgestead.model.refusals import Unavailable
 from edgestead.postgres import controllog
 from edgestead.postgres.connection import Link
 from edgestead.postgres.controllog import PostgresControlLog
 from edgestead.store.controllog import PART_BYTES, Entry, Kind
+
+PATIENCE_SECONDS = 60
 
 
 def entry(sequence, body=b"body"):
@@ -64,3 +68,39 @@ def test_entries_that_are_deleted_while_they_are_read_are_not_the_end_of_the_log
 
     assert log.read(0, 1) == made[:1]
     assert log.read(0) is None
+
+
+def test_a_base_that_takes_long_to_store_keeps_nobody_from_the_log(log):
+    """As who takes the office, which reads it first."""
+    made = [entry(1), entry(2)]
+    for one in made:
+        log.append(1, one)
+
+    with ThreadPoolExecutor() as threads:
+
+        def parts():
+            yield b"part"
+            reading = threads.submit(log.read, 0)
+            yield b"another"
+            assert reading.result(PATIENCE_SECONDS) == made
+
+        log.put_base(made[1].position, parts())
+
+    assert log.newest_base().parts == 2
+
+
+def test_closing_the_log_does_not_wait_for_a_base(log):
+    with ThreadPoolExecutor() as threads:
+        closing_ = []
+
+        def parts():
+            yield b"part"
+            closing_.append(threads.submit(log.close))
+            while True:
+                yield b"another"
+
+        with pytest.raises(Unavailable):
+            log.put_base(entry(1).position, parts())
+        closing_[0].result(PATIENCE_SECONDS)
+
+    assert log.newest_base() is None

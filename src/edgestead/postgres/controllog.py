@@ -71,12 +71,16 @@ TRIM = (
 
 
 class PostgresControlLog:
-    """A `ControlLog`. Appends have a connection of their own, everything else shares another one."""
+    """A `ControlLog`. Appends have a connection of their own, and so has storing a base, which takes long,
+    while who takes the office reads the log. Everything else shares another one.
+    """
 
     def __init__(self, dsn: str, *, node: str = "", append_seconds: float = APPEND_SECONDS) -> None:
         self._appending = Link(dsn, deadline_s=append_seconds, name=f"edgestead {node} log")
         self._reading = Link(dsn, name=f"edgestead {node} reader")
+        self._storing = Link(dsn, name=f"edgestead {node} bases")
         self._lock = threading.Lock()  # of the connection that reads
+        self._store_lock = threading.Lock()
         self._append_lock = threading.Lock()
 
     def get_ready(self) -> None:
@@ -163,7 +167,7 @@ class PostgresControlLog:
             yield bytes(found[0])
 
     def put_base(self, position: Position, parts: Iterable[bytes]) -> None:
-        with self._sorted() as link:
+        with self._store_lock, _sorted(self._storing) as link:
             put_base(link, position, parts)
 
     def since_base(self) -> tuple[int, int | None]:
@@ -172,30 +176,38 @@ class PostgresControlLog:
         return int(octets), oldest_us
 
     def trim(self) -> None:
-        with self._sorted() as link, link.transaction():
+        with self._store_lock, _sorted(self._storing) as link, link.transaction():
             if (kept := link.row(KEPT_BASE)) is not None:
                 for statement in TRIM:
                     link.run(statement, kept)
 
     def close(self) -> None:
         self._appending.close()
-        with self._lock:
-            self._reading.close()
+        self._storing.cut()  # a base that is being stored is not waited for
+        for lock, link in ((self._lock, self._reading), (self._store_lock, self._storing)):
+            with lock:
+                link.close()
 
     @contextmanager
     def _sorted(self) -> Iterator[Link]:
-        """The connection that reads, its errors as those of a store."""
-        with self._lock:
-            try:
-                yield self._reading
-            except (Trouble, Misconfigured, psycopg.Error) as error:
-                raise Unavailable() from error
+        """The connection that reads."""
+        with self._lock, _sorted(self._reading) as link:
+            yield link
 
     @contextmanager
     def _at_one_moment(self) -> Iterator[Link]:
         """Entries that another node deletes meanwhile are not missing, and whole."""
         with self._sorted() as link, link.transaction(one_state=True):
             yield link
+
+
+@contextmanager
+def _sorted(link: Link) -> Iterator[Link]:
+    """A connection, its errors as those of a store."""
+    try:
+        yield link
+    except (Trouble, Misconfigured, psycopg.Error) as error:
+        raise Unavailable() from error
 
 
 def _fenced(incarnation: int, entry: Entry) -> Fenced:
