@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import apsw
 import pytest
 
 from edgestead.objects import limits
@@ -17,6 +18,7 @@ from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.store.objectlog import Commit, CommitKind, LogBroken, LogError, NoSpace
 from edgestead.store.pages import PAGE_BYTES, frames_of
+from edgestead.store.runner import attempt
 from edgestead.testing.simulation import EPOCH_SECONDS
 from tests.objects.logs import Logs, answer, keys, put, ref
 from tests.objects.nodes import run
@@ -123,6 +125,48 @@ def test_the_log_takes_commits_again_when_there_is_space(logs: Logs) -> None:
 
     assert not log.room.is_full
     assert put(log, log.lease(ref()), keys(a=b"1")).state == "durable"
+
+
+@pytest.mark.parametrize("fails", ["the large segment", "the catalogue"])
+def test_a_group_that_has_no_room_leaves_the_spare_segment(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """One that is larger than a segment has one of its own. Each that was refused took one from the disk."""
+    log = logs.open()
+    lease = log.lease(ref())
+    put(log, lease, keys(a=b"1"))
+    before = [name for name in logs.disk.names("/objects/log") if name.startswith("segment-")]
+    logs.disk.space_bytes = 1_500_000
+    if fails == "the catalogue":
+
+        def full(*_: object) -> None:
+            raise apsw.FullError("database or disk is full")
+
+        monkeypatch.setattr(log._catalogue, "settle", full)
+    jobs: list[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]] = []
+    upkeep = SimpleNamespace(run=lambda *job: jobs.append(job))
+    monkeypatch.setattr(log._upkeep, "_runner", upkeep)
+
+    def work() -> None:
+        while jobs:
+            job, done = jobs.pop(0)
+            done(*attempt(job))
+
+    for number in range(3):
+        group = put(log, log.lease(ref(str(number))), keys(a=b"x" * 2_000_000))
+        work()
+        assert group.state == "refused"
+        log.tend()
+        work()
+        assert not log.room.is_full
+        assert put(log, lease, keys(a=b"2")).state == "durable"
+
+    monkeypatch.undo()
+    assert [name for name in logs.disk.names("/objects/log") if name.startswith("segment-")] == before
+    while log.sealed_segments < 2:
+        assert put(log, lease, keys(a=b"x" * 8_000)).state == "durable"
+    logs.killed()
+    assert logs.open().lease(ref()).tail == {"a": b"x" * 8_000}
 
 
 def test_a_full_disk_beside_a_spare_segment_is_noticed_too(logs: Logs) -> None:

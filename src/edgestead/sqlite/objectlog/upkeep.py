@@ -95,15 +95,19 @@ class Upkeep:
             self._generation, self._take_slot(length), max(self._segment_bytes, length + BLOCK_BYTES)
         )
 
+        dropped: list[str] = []
+
         def job() -> Segment:
             if small is not None:
-                small.file.close()
                 self._catalogue.settle((), [small.generation])
+                small.file.close()
+                dropped.append(small.row.slot)
             return self._prepare(row)
 
         def done(made: Any, error: Exception | None) -> None:
-            if small is not None and error is None:
-                self._free.append(small.row.slot)
+            self._free += dropped  # also when there is no room for the large one
+            if not dropped:
+                self.spare = small
             self._prepared(row, made, error)
 
         self._runner.run(job, done)
@@ -137,7 +141,7 @@ class Upkeep:
             # The generation is never used again; its slot may be, since the catalogue does not have it.
             log.error("no new segment for the object log: %s", error)
             self.full = True
-            self._free.append(row.slot)
+            self._free.insert(0, row.slot)  # behind those that have a file
         else:
             self._fatal(error)
             return
