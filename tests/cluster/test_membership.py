@@ -6,12 +6,15 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 import apsw
+import psycopg
 import pytest
 
 from edgestead.cluster.members import ADMITTED, JOINING, Row
 from edgestead.cluster.office import Holder, State
 from edgestead.cluster.seat import Claim, Poll, Register, View
+from edgestead.model.seldom import Seldom
 from edgestead.server.cluster import membership as module
+from edgestead.server.cluster import part
 from edgestead.server.cluster.membership import Membership
 from edgestead.store.controllog import NotLeader, Position
 
@@ -220,6 +223,55 @@ def test_a_database_that_hangs_is_asked_for_the_log_by_one_thread(monkeypatch):
         await made.close()
 
     asyncio.run(main())
+
+
+def test_a_leaders_duties_begin_though_they_failed_as_nobody_thought(monkeypatch):
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
+    store, faults, begun = Behind(), [ZeroDivisionError(), ZeroDivisionError()], []
+    store.position = Position(5, b"chain")
+
+    async def open_():
+        if faults:
+            raise faults.pop()
+        begun.append(True)
+
+    async def main():
+        made = make(Clerk(NOBODY), fatal=None)
+        made._store = store
+        made.duties = SimpleNamespace(open=open_, close=lambda: None)
+        await rounds(made, 3)
+        await made._taking
+        await made._on_duty
+        await made.close()
+
+    asyncio.run(main())
+    assert begun == [True]
+
+
+class _Ended(BaseException):
+    pass
+
+
+def test_the_list_of_nodes_is_read_again_whatever_one_look_met(monkeypatch):
+    """A node that was removed would be let in for good."""
+    monkeypatch.setattr(part, "LIST_SECONDS", 0.0)
+    looks = [psycopg.errors.InternalError_(), ZeroDivisionError(), {}, _Ended()]
+
+    def nodes():
+        found = looks.pop(0)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    made = object.__new__(part.ClusterPart)
+    made._registry = SimpleNamespace(nodes=nodes)
+    made._membership = SimpleNamespace(leads=True, may_answer=lambda: False)
+    made._failed_looks = Seldom()
+    made._nodes, made._port = {"removed": None}, None
+
+    with pytest.raises(_Ended):
+        asyncio.run(made._list_for_ever())
+    assert made._nodes == {}
 
 
 @pytest.mark.parametrize("is_linked", [True, False], ids=["silent for a moment", "not reached"])

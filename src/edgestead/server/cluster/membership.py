@@ -367,10 +367,9 @@ class Membership:
                 return
             except Unavailable as error:
                 _log.warning("the leader's duties could not begin: %s", error)
-                await asyncio.sleep(POLL_SECONDS)
             except Exception:
                 _log.exception("the leader's duties could not begin")
-                return
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _give_way(self) -> None:
         """Give the office to the process that is wanted: requests wait meanwhile, and none is refused."""

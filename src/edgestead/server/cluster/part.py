@@ -21,6 +21,7 @@ from edgestead.http1.answering import Refuse
 from edgestead.http1.protocol import Handler
 from edgestead.http1.server import Server
 from edgestead.model.refusals import Unavailable
+from edgestead.model.seldom import Seldom
 from edgestead.postgres.connection import Link
 from edgestead.postgres.controllog import PostgresControlLog
 from edgestead.postgres.incarnations import Clerk
@@ -76,6 +77,7 @@ class ClusterPart:
         self._port: port.Port | None = None
         self._bases: Bases | None = None
         self._listing: asyncio.Task[None] | None = None
+        self._failed_looks = Seldom()
         self._feed_is_open = asyncio.Event()
         self.gate: Gate | None = None
         self._live: Callable[[], Mapping[str, Mapping[str, int]]] = dict
@@ -249,13 +251,20 @@ class ClusterPart:
     async def _list_for_ever(self) -> None:
         while True:
             await asyncio.sleep(LIST_SECONDS)
-            await self._list()
-            if not self.membership.leads:
-                await asyncio.to_thread(self._control_log.get_ready)
-            if self.membership.may_answer():
-                self._misfits.follows()
-            if self._port is not None:
-                self._port.drop_strangers()
+            try:
+                await self._look_at_list()
+            except Exception:  # without looks a node that was removed would be let in for good
+                if times := self._failed_looks.happened():
+                    _log.exception("a look at the list of nodes failed (%d since the last line)", times)
+
+    async def _look_at_list(self) -> None:
+        await self._list()
+        if self._port is not None:
+            self._port.drop_strangers()
+        if not self.membership.leads:
+            await asyncio.to_thread(self._control_log.get_ready)
+        if self.membership.may_answer():
+            self._misfits.follows()
 
     async def _list(self) -> None:
         with suppress(OSError):  # the list of before holds
