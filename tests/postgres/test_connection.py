@@ -120,6 +120,19 @@ def test_a_session_that_ends_inside_of_a_transaction_has_written_nothing(postgre
     assert count(link) == 0
 
 
+@pytest.mark.parametrize("idle_ms_max", [0, 1_000])
+def test_a_session_that_ends_with_the_begin_of_a_transaction_has_written_nothing(
+    postgres, link, monkeypatch, idle_ms_max
+):
+    """In the moment after it was looked at."""
+    ((pid,),) = link.rows("SELECT pg_backend_pid()")
+    postgres.server.psql(f"SELECT pg_terminate_backend({pid}, 60000);", check=True)
+    monkeypatch.setattr("edgestead.postgres.connection._has_ended", lambda connection: False)
+
+    with pytest.raises(Away), link.transaction(idle_ms_max=idle_ms_max):
+        pass
+
+
 def test_a_commit_is_never_sent_over_another_connection(postgres, link):
     """There it would succeed, outside of any transaction."""
 

@@ -166,10 +166,13 @@ class Link:
         is not held by a process that stands still, or by a machine that is off. It never ends a COMMIT.
         """
         begin = ONE_STATE if one_state else "BEGIN"
-        if idle_ms_max:
-            self.script(f"{begin}; SET LOCAL {IDLE_LIMIT} = {idle_ms_max}")
-        else:
-            self._execute(begin, ())
+        try:
+            if idle_ms_max:
+                self.script(f"{begin}; SET LOCAL {IDLE_LIMIT} = {idle_ms_max}")
+            else:
+                self._execute(begin, ())
+        except Unknown as error:
+            raise Away(str(error)) from error  # it has written nothing, whether it began or not
         self._in_transaction = True
         try:
             yield
