@@ -446,6 +446,50 @@ def test_segments_stay_while_no_descriptor_is_left(logs: Logs, monkeypatch: pyte
     assert log.sealed_segments == 0
 
 
+class Erasing(StatefulObject):
+    async def write(self, key: str) -> None:
+        await self.ctx.storage.put(key, "x")
+
+    async def keys(self) -> list[str]:
+        return list(await self.ctx.storage.list())
+
+    async def erase(self) -> bool:
+        try:
+            await self.ctx.storage.delete_all()
+        except Exception:
+            return False  # and it goes on with what it believes to have
+        return True
+
+
+@pytest.mark.parametrize("durability", ["log", "sqlite"], indirect=True)
+def test_erasing_that_meets_a_full_disk_takes_nothing_away(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        stub, faults = node.env.Erasing["a"], 0
+        await stub.write("kept")
+        is_erased = False
+        while not is_erased:
+            faults += 1
+            logs.disk.fails_on = lambda operation, path: ".sqlite" in path
+            logs.disk.operations, logs.disk.fail_at, logs.disk.fail_errno = 0, faults, errno.ENOSPC
+            with contextlib.suppress(StorageBroken):
+                is_erased = await stub.erase()
+            logs.disk.fail_at = 0
+            node.room.look()
+            await asyncio.sleep(1)
+            found = await stub.keys()
+            has_its_own = logs.durability == "sqlite"  # in which it may be durable, when the log refuses it
+            assert found == ([] if is_erased or (has_its_own and not found) else ["kept"])
+            await stub.write("kept")
+        assert faults > 2
+
+    async def after(node: Node) -> None:
+        assert await node.env.Erasing["a"].keys() == ["kept"]
+
+    run(logs, script, Erasing, close=False)
+    logs.killed()
+    run(logs, after, Erasing)
+
+
 def test_what_waits_behind_a_refused_commit_is_refused_too(logs: Logs) -> None:
     log = logs.open()
     lease = log.lease(ref())

@@ -19,7 +19,7 @@ import msgspec
 
 from edgestead.model.refusals import NO_SPACE_ERRNOS
 from edgestead.objects import limits
-from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, TransactionError
+from edgestead.objects.errors import ObjectError, ObjectReset, SqlError, StorageBroken, TransactionError
 from edgestead.objects.runtime.commits import Turns
 from edgestead.objects.runtime.database import NO_SPACE, Database
 from edgestead.store.objectlog import (
@@ -156,17 +156,25 @@ class Engine:
         return dict(pairs if limit is None else pairs[:limit])
 
     def erase(self) -> None:
-        """Delete all keys and all tables, atomically. The alarm stays. Not inside a transaction."""
+        """Delete all keys and all tables, atomically. The alarm stays. Not inside a transaction.
+
+        Raises StorageBroken: then the object is what it was, and is reset.
+        """
         database = self.open()
         for cursor in database.cursors():
             cursor.cancel()
-        database.roll_back()
+        try:
+            database.roll_back()
+            frames = database.erase()
+        except (apsw.Error, OSError, SqlError) as error:
+            self._rebuild = True  # the file may be empty, and the log is not
+            raise self.fail("it could not be erased", error) from error
         self.changes.clear()
         self.unflushed.clear()
         self.known.clear()
         self._cached_bytes = self._unflushed_bytes = 0
         self._confirmed = True
-        self._append(Commit(CommitKind.PAGES, database.erase()))
+        self._append(Commit(CommitKind.PAGES, frames))
 
     # the alarm
 

@@ -17,7 +17,7 @@ from typing import Literal
 import apsw
 import msgspec
 
-from edgestead.objects.errors import ObjectReset
+from edgestead.objects.errors import ObjectReset, SqlError
 from edgestead.objects.runtime.database import Database
 from edgestead.objects.runtime.engine import Engine
 from edgestead.store.files import Files
@@ -126,8 +126,12 @@ class OwnEngine(Engine):
         super().erase()
         if self.broken is None:
             self.stir()
-            self.open().begin(0)
-            self._append(Commit(CommitKind.PAGES, self._stamped(self.open()).commit()))
+            try:
+                self.open().begin(0)
+                frames = self._stamped(self.open()).commit()
+            except (apsw.Error, OSError, SqlError) as error:
+                raise self.fail("it was erased, and what it is could not be noted", error) from error
+            self._append(Commit(CommitKind.PAGES, frames))
 
     def _stamped(self, database: Database) -> Database:
         """The database, with what the coming commit is in its transaction."""
