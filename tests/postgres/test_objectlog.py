@@ -488,6 +488,25 @@ def test_old_rows_become_history_and_are_thinned(cluster: Cluster) -> None:
     assert acquired(cluster.take_over().store, ref()).head == 41
 
 
+def test_an_object_that_is_damaged_does_not_keep_the_others_from_upkeep(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = cluster.begin()
+    for name in ("whole", "damaged"):  # which is looked at first
+        lease = acquired(log.store, ref(name))
+        put(log.store, lease, keys(n=b"1"))
+    number = log._known["Counter", ref("damaged").id].number
+    bases.make(log._tending, 1, number)
+    put(log.store, lease, keys(n=b"2"))
+    cluster.link.run("DELETE FROM object_bases")
+    assert number < log._known["Counter", ref("whole").id].number
+
+    log.past.tend(list(range(SLOTS)), cluster.now_us + 25 * 3_600_000_000)
+
+    assert cluster.link.rows("SELECT number FROM object_log") == [(number,)]
+    assert "is not in the database" in caplog.text
+
+
 def test_the_past_is_thinned_by_one_of_two_processes(cluster: Cluster) -> None:
     """As with bases: one gave the object's slot away while it was at it."""
     one, other = cluster.begin(), cluster.begin()

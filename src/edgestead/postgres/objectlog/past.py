@@ -8,13 +8,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
+from edgestead.model.seldom import Seldom
 from edgestead.postgres.connection import Link
 from edgestead.postgres.objectlog import bases, opening
 from edgestead.postgres.objectlog.book import PostgresBook
 from edgestead.postgres.objectlog.committer import Committer
 from edgestead.store.files import Files
 from edgestead.store.history.asking import HistoryPast
-from edgestead.store.history.reader import PastReader
+from edgestead.store.history.reader import DAMAGES, PastReader
 from edgestead.store.history.thinning import Keeping, Thinning
 from edgestead.store.objectlog import LogError, ObjectRef, Told, Unknown
 
@@ -53,6 +54,7 @@ class PostgresPast(HistoryPast):
         self._book = PostgresBook(link, incarnation)
         self._reader, self._thinning = PastReader(self._book), Thinning(self._book, keeping)
         self._after, self._is_tending = 0, False
+        self._damages = Seldom()
 
     def check(self, refs: Sequence[ObjectRef], done: Told[list[list[str]]]) -> None:
         def job() -> list[list[str]]:
@@ -107,6 +109,11 @@ class PostgresPast(HistoryPast):
         rows = self._link.rows(AGED, (self._after, slots, before_us, AGED_AT_ONCE))
         self._after = rows[-1][0] if len(rows) == AGED_AT_ONCE else 0
         for (number,) in rows:
-            bases.make(self._link, self._incarnation, number)
+            try:
+                bases.make(self._link, self._incarnation, number)
+            except DAMAGES as error:  # it would keep all others from upkeep
+                if times := self._damages.happened():
+                    words = "the past of the object number %d is not tidied up (%d since the last line): %s"
+                    log.error(words, number, times, error)
         self._book.slots = slots
         self._thinning.step(now_us)
