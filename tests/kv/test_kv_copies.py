@@ -6,7 +6,7 @@ import pytest
 
 from edgestead.sqlite.kv import BLOBS_NAME, DATABASE_NAME, SqliteKvStore
 from edgestead.sqlite.kv_copies import blob_faults, bytes_of_store, copy_store
-from edgestead.store.kv import INLINE_BYTES_MAX, Incoming, Pair
+from edgestead.store.kv import INLINE_BYTES_MAX, Allowance, Incoming, Pair
 
 NS = "a" * 32
 NOW = 1_800_000_000
@@ -64,6 +64,21 @@ def test_a_value_whose_file_went_is_not_in_the_copy(source, target):
     assert len(files(target)) == 1
     assert len(values(target)) == 2
     assert list(blob_faults(target)) == []
+
+
+def test_a_value_that_is_not_in_the_copy_takes_nothing_of_its_quota(source, target):
+    quota = Allowance(namespace_bytes=len(LARGE) + 1_000)
+    with closing(SqliteKvStore(source, allowance=lambda _: quota)) as store:
+        store.delete(NS, ["b"]).result(60)
+        store.put(NS, [Pair("small", b"counted")]).result(60)
+    for file in files(source):
+        file.unlink()
+
+    copy_store(source, target, lambda _: None)
+
+    assert values(target) == {"small": b"counted"}
+    with closing(SqliteKvStore(target, allowance=lambda _: quota)) as store:
+        store.put(NS, [Pair("more", b"x" * 2_000)]).result(60)
 
 
 FAULTS = {

@@ -19,6 +19,8 @@ from edgestead.sqlite.kv import BLOBS_NAME, DATABASE_NAME, HAS_BLOB
 
 SELECT_BLOBS = "SELECT number, blob_id, blob_bytes, blob_sha256 FROM entries WHERE blob_id IS NOT NULL"
 SELECT_BLOB_BYTES = "SELECT coalesce(sum(blob_bytes), 0) FROM entries"
+# Its namespace is counted anew when a quota first needs that.
+FORGET_OCTETS = "UPDATE spaces SET octets = NULL WHERE number = (SELECT space FROM entries WHERE number = ?)"
 DELETE_ENTRY = "DELETE FROM entries WHERE number = ?"
 
 
@@ -48,7 +50,8 @@ def copy_store(source: Path, target: Path, advance: Advance) -> None:
     sync_folder(folder)
     if gone:
         with closing(apsw.Connection(os.fspath(target / DATABASE_NAME))) as db, db:
-            db.executemany(DELETE_ENTRY, ((number,) for number in gone))
+            for query in (FORGET_OCTETS, DELETE_ENTRY):
+                db.executemany(query, ((number,) for number in gone)).fetchall()
 
 
 def bytes_of_store(folder: Path) -> int:
