@@ -1,6 +1,7 @@
 """Objects that end their process: tries that are counted, and who is not run any more."""
 
 import asyncio
+import errno
 import random
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,29 @@ def test_what_was_counted_outlives_the_process_and_one_damaged_file() -> None:
     newest = f"/objects/quarantine-{LIVES_MAX % 2}.json"
     disk.open(newest).truncate(10)
     assert ends(Quarantine(disk, "/objects")) == LIVES_MAX - 1
+
+
+def test_a_write_that_failed_is_made_again_where_it_failed() -> None:
+    """In the other file is what counts until then."""
+    disk = SimulatedDisk()
+    made = Quarantine(disk, "/objects")
+    blame(made, ADD)
+    disk.fails_on = lambda operation, path: operation == "sync"
+    disk.operations, disk.fail_at, disk.fail_errno = 0, 1, errno.EIO
+    with pytest.raises(OSError, match="Input/output"):
+        blame(made, ADD)
+    written: set[str] = set()
+
+    def note(operation: str, path: str) -> bool:
+        if operation == "write":
+            written.add(path)
+        return False
+
+    disk.fails_on = note
+    made.tend()
+
+    assert written == {"/objects/quarantine-0.json"}
+    assert ends(Quarantine(disk, "/objects")) == 2
 
 
 @pytest.mark.parametrize(

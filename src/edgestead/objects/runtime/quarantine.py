@@ -207,12 +207,12 @@ class Quarantine:
     def save(self) -> None:
         """Write down what changed. Raises OSError."""
         if self._is_dirty:
-            self._sequence += 1
-            write_file(self._files, self._folder, self._content())
-            self._is_dirty = False
+            sequence = self._sequence + 1  # the same again where it failed: in the other file is what counts
+            write_file(self._files, self._folder, self._content(sequence))
+            self._sequence, self._is_dirty = sequence, False
 
-    def _content(self) -> _File:
-        return _File(self._sequence, list(self._records.values()), list(self._classes.values()))
+    def _content(self, sequence: int) -> _File:
+        return _File(sequence, list(self._records.values()), list(self._classes.values()))
 
 
 def _is_old(end: End, now_us: int) -> bool:
