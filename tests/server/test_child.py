@@ -191,7 +191,10 @@ def refuse(*_arguments, **_more):
     raise BlockingIOError(11, "Resource temporarily unavailable")
 
 
-@pytest.mark.parametrize(("where", "what"), [(subprocess, "Popen"), (os, "pidfd_open")])
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [(socket, "socketpair"), (os, "pipe2"), (subprocess, "Popen"), (os, "pidfd_open")],
+)
 def test_a_start_that_the_system_refuses_leaves_nothing_open_and_nobody_alive(
     child, monkeypatch, where, what
 ):

@@ -212,8 +212,13 @@ class Child:
         self._close()
 
     def _spawn(self) -> None:
-        status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
         popen: subprocess.Popen[bytes] | None = None
         try:
             start, descriptors = self._make_start(self, status_write)
