@@ -127,6 +127,18 @@ def test_the_log_takes_commits_again_when_there_is_space(logs: Logs) -> None:
     assert put(log, log.lease(ref()), keys(a=b"1")).state == "durable"
 
 
+def test_a_group_that_has_no_room_is_refused_where_nothing_waits_for_a_thread(logs: Logs) -> None:
+    """In a command beside no server: it would go on waiting for its segment, and never end."""
+    log = logs.open()
+    lease = log.lease(ref())
+    put(log, lease, keys(a=b"1"))
+    logs.disk.space_bytes = 100_000
+
+    group = put(log, lease, keys(a=b"x" * 2_000_000))
+
+    assert (group.state, type(group.error)) == ("refused", NoSpace)
+
+
 @pytest.mark.parametrize("fails", ["the large segment", "the catalogue"])
 def test_a_group_that_has_no_room_leaves_the_spare_segment(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, fails: str

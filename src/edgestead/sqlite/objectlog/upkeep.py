@@ -72,10 +72,10 @@ class Upkeep:
     def next_segment(self, length: int) -> Segment | None:
         """Seal the active segment and switch to the spare. None: not ready yet. Raises NoSpace."""
         if self.spare is None or not self.spare.fits(length):
-            if self.full and not self._preparing:
-                raise NoSpace("no space left for another segment of the object log")
+            self._check_room()
             self.prepare_spare(length)
             if self.spare is None or not self.spare.fits(length):
+                self._check_room()  # a runner without a thread has tried already
                 return None
         if self.active is not None:
             self.active.file.close()
@@ -83,6 +83,11 @@ class Upkeep:
         self.active, self.spare = self.spare, None
         self.prepare_spare()
         return self.active
+
+    def _check_room(self) -> None:
+        """Raises NoSpace."""
+        if self.full and not self._preparing:
+            raise NoSpace("no space left for another segment of the object log")
 
     def prepare_spare(self, length: int = 0) -> None:
         """Start to prepare a spare that is large enough for a group of this length."""
