@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.sqlite.replica import ReplicaControlStore, copy_parts, digest_of, load
-from edgestead.store.controllog import READ_BYTES_MAX, Base, Entry, Fenced, Position, Unknown
+from edgestead.store.controllog import READ_BYTES_MAX, Base, Diverged, Entry, Fenced, Position, Unknown
 from edgestead.store.migrations import Migration
 
 
@@ -26,8 +26,7 @@ class MemoryControlLog:
 
     def append(self, incarnation: int, entry: Entry) -> None:
         with self._lock:
-            before = entry.sequence - 1
-            follows = not before or before in self.entries or any(b.sequence == before for b in self.bases)
+            follows = entry.sequence == 1 or entry.sequence - 1 in self.entries
             if incarnation not in self.living or entry.sequence in self.entries or not follows:
                 self.fenced += 1
                 raise Fenced(f"incarnation {incarnation}")
@@ -63,7 +62,10 @@ class MemoryControlLog:
 
     def put_base(self, position: Position, parts: Iterable[bytes]) -> None:
         if all(base.sequence != position.sequence for base in self.bases):
-            self.bases[position] = list(parts)
+            content, entry = list(parts), self.entries.get(position.sequence)
+            if position.sequence and (entry is None or entry.position != position):
+                raise Diverged(f"a base of entry {position.sequence}")
+            self.bases[position] = content
 
     def since_base(self) -> tuple[int, int | None]:
         base = max(self.bases, default=Position(0, b"")).sequence

@@ -22,6 +22,7 @@ from edgestead.store.controllog import (
     PART_BYTES,
     READ_BYTES_MAX,
     Base,
+    Diverged,
     Entry,
     Fenced,
     Position,
@@ -36,8 +37,7 @@ APPEND = (
     "INSERT INTO control_log (sequence, incarnation, kind, feed_upto, chain, made_us, body) "
     "SELECT g.sequence, number, %b::smallint, %b::bigint, %b::bytea, %b::bigint, %b::bytea "
     "FROM me, (VALUES (%b::bigint)) AS g (sequence) WHERE g.sequence = 1 "
-    "OR EXISTS (SELECT 1 FROM control_log l WHERE l.sequence = g.sequence - 1) "
-    "OR EXISTS (SELECT 1 FROM control_bases b WHERE b.sequence = g.sequence - 1)"
+    "OR EXISTS (SELECT 1 FROM control_log l WHERE l.sequence = g.sequence - 1)"
 )
 INSERT_PART = "INSERT INTO control_parts (sequence, part, body) VALUES (%b, %b, %b)"
 LIST_SIZES = (
@@ -51,6 +51,7 @@ LIST_ENTRIES = (
 )
 LIST_PARTS = "SELECT body FROM control_parts WHERE sequence = %b ORDER BY part"
 NEWEST_BASE = "SELECT sequence, chain, sha256, parts FROM control_bases ORDER BY sequence DESC LIMIT 1"
+SELECT_CHAIN = "SELECT chain FROM control_log WHERE sequence = %b"
 SELECT_BASE = "SELECT 1 FROM control_bases WHERE sequence = %b"
 READ_BASE_PART = "SELECT body FROM base_parts WHERE sequence = %b AND part = %b"
 INSERT_BASE_PART = "INSERT INTO base_parts (sequence, part, body) VALUES (%b, %b, %b)"
@@ -215,7 +216,7 @@ def _fenced(incarnation: int, entry: Entry) -> Fenced:
 
 
 def put_base(link: Link, position: Position, parts: Iterable[bytes]) -> None:
-    """Raises as `Link.rows`."""
+    """Raises Diverged, as `Link.rows`."""
     digest = hashlib.sha256()
     with link.transaction():
         if link.row(SELECT_BASE, (position.sequence,)) is not None:
@@ -224,6 +225,8 @@ def put_base(link: Link, position: Position, parts: Iterable[bytes]) -> None:
         for number, part in enumerate(parts):
             digest.update(part)
             link.run(INSERT_BASE_PART, (position.sequence, number, part))
+        if position.sequence and link.row(SELECT_CHAIN, (position.sequence,)) != (position.chain,):
+            raise Diverged(f"a base of entry {position.sequence} is not what the control log has there")
         link.run(INSERT_BASE, (position.sequence, position.chain, number + 1, digest.digest()))
 
 

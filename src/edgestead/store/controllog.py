@@ -78,7 +78,7 @@ class Unknown(Unavailable):
 
 
 class Diverged(Exception):
-    """The entries do not continue this copy: it has to be loaded again from a base."""
+    """The log does not continue this copy: it has to be loaded again from a base."""
 
 
 class ControlLog(Protocol):
@@ -112,7 +112,10 @@ class ControlLog(Protocol):
         ...
 
     def put_base(self, position: Position, parts: Iterable[bytes]) -> None:
-        """Store a base, whole or not at all. One that is there already stays. Raises Unavailable."""
+        """Store a base, whole or not at all. One that is there already stays.
+
+        Raises Diverged when it is of a copy that is not the log's; Unavailable.
+        """
         ...
 
     def since_base(self) -> tuple[int, int | None]:

@@ -143,12 +143,12 @@ def test_a_sequence_is_appended_once(log):
 
 def test_a_base_is_whole_and_the_first_of_its_position_stays(log):
     assert log.newest_base() is None
-    log.put_base(Position(3, b"chain"), [b"one", b"two"])
-    log.put_base(Position(3, b"other"), [b"three"])
+    log.put_base(Position(0, b"chain"), [b"one", b"two"])
+    log.put_base(Position(0, b"other"), [b"three"])
 
     base = log.newest_base()
 
-    assert base.position == Position(3, b"chain")
+    assert base.position == Position(0, b"chain")
     assert list(log.read_base(base)) == [b"one", b"two"]
     assert base.sha256 == hashlib.sha256(b"onetwo").digest()
 
@@ -159,7 +159,7 @@ def test_a_base_that_fails_on_its_way_is_not_there(log):
         raise OSError("the disk")
 
     with pytest.raises(OSError, match="the disk"):
-        log.put_base(Position(3, b"chain"), parts())
+        log.put_base(Position(0, b"chain"), parts())
 
     assert log.newest_base() is None
 
@@ -172,9 +172,17 @@ def test_an_entry_that_would_leave_a_gap_is_refused(log):
     with pytest.raises(Fenced):
         log.append(1, made[2])
     assert log.read(0) == made[:1]
-    log.put_base(made[2].position, [b"part"])
-    log.append(1, made[3])
-    assert log.entry(4) == made[3]
+
+
+@pytest.mark.parametrize("position", [Position(2, b"another"), Position(3, b"ahead")])
+def test_a_base_of_what_is_not_the_logs_is_refused(log, position):
+    """Of a copy that has what a failover lost: whoever loads it could not go on from there."""
+    for entry in entries(2):
+        log.append(1, entry)
+
+    with pytest.raises(Diverged):
+        log.put_base(position, [b"part"])
+    assert log.newest_base() is None
 
 
 def test_what_follows_the_newest_base_is_counted(log):

@@ -69,7 +69,9 @@ class Bases:
                 _log.exception("storing a base of the control data failed")
 
     def look(self) -> bool:
-        """Store a base when one is due, and delete what it replaces. Blocks. Raises Unavailable, OSError."""
+        """Store a base when one is due, and delete what it replaces. Blocks. Raises Unavailable,
+        Diverged, OSError.
+        """
         if not is_due(*self._control_log.since_base(), self._now_us()):
             return False
         position, parts = copy_parts(self._path)
