@@ -16,7 +16,7 @@ from edgestead.server.places import private_place
 from tests.dns import stock
 from tests.dns.stock import free_place
 
-START_SECONDS = 60
+START_SECONDS = 180
 
 NSD_CONFIG = stock.HEADS["NSD"].replace(
     "{options}",

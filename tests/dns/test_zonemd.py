@@ -120,7 +120,7 @@ def test_knot_loads_a_zone_with_our_digest_and_with_no_other(tmp_path, is_right)
     zone = f'zone:\n  - domain: {APEX}\n    file: "{tmp_path}/zone"\n    zonemd-verify: on\n'
     knot = Stock("Knot", tmp_path, stock.head("Knot", tmp_path, place) + zone, place)
     try:
-        wait_until(lambda: "zone.test." in knot.log and ("loaded" in knot.log or "failed" in knot.log), 60)
+        wait_until(lambda: "zone.test." in knot.log and ("loaded" in knot.log or "failed" in knot.log), 180)
         query = dns.message.make_query(f"www.{APEX}", "A")
         reply = dns.query.udp(query, knot.host, port=knot.port, timeout=60)
         assert (reply.rcode() == dns.rcode.NOERROR) == is_right, knot.log

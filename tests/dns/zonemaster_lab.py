@@ -177,7 +177,7 @@ def main(folder: Path, nsd: str, count: int) -> None:
         secondary_zones = "".join(SECONDARY_ZONE.format(apex=zone.apex) for zone in zones)
         start_nsd(running, nsd, folder / "secondary", SECONDARY, secondary_zones, test_zone)
         for zone in zones:
-            wait_until(lambda apex=zone.apex: serial(SECONDARY, apex) == serial(OURS, apex) is not None, 60)
+            wait_until(lambda apex=zone.apex: serial(SECONDARY, apex) == serial(OURS, apex) is not None, 180)
         hints = folder / "hints"
         hints.write_text("".join(f". 3600000 NS {n}.root-lab.\n" for n in "ab"))
         with hints.open("a") as file:
