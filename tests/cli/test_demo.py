@@ -1,14 +1,12 @@
 """`edgecli demo`, `top` and `logs` on a server that runs, and what a killed demo leaves."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,7 @@ from edgestead.cli.server import demo_place
 from edgestead.cli.server.top import Process, Sample, between, counts_of
 from edgestead.testing.server import environment, is_running, wait_until
 
-SECONDS_MAX = 90
+SECONDS_MAX = 300
 COMMAND = (sys.executable, "-P", "-m", "edgestead")
 
 
@@ -123,12 +121,13 @@ def log(tmp_path):
         (("--level", "warning"), ["slow", "read"]),
         (("--zone", "a.example"), ["slow"]),
         (("-n", "2"), ["read", "not JSON"]),
+        (("-n", "0"), []),
         (("--part", "dns", "--level", "warning"), ["read"]),
     ],
 )
 def test_lines_of_the_log_are_chosen(edgecli_alone, log, filters, messages):
     done = edgecli_alone("logs", "--file", str(log), *filters)
-    assert [message in one for message, one in zip(messages, done.out.splitlines(), strict=True)]
+    assert all(message in one for message, one in zip(messages, done.out.splitlines(), strict=True))
     assert "\x1b[2J" not in done.out
     as_json = edgecli_alone("logs", "--file", str(log), "--json", *filters)
     shown = [json.loads(one)["message"] for one in as_json.out.splitlines()]
@@ -136,9 +135,9 @@ def test_lines_of_the_log_are_chosen(edgecli_alone, log, filters, messages):
 
 
 def test_a_log_is_followed_into_the_file_that_takes_its_place(log, tmp_path):
-    followed = start(tmp_path, "logs", "--file", str(log), "-f", "-n", "0", "--json")
+    followed = start(tmp_path, "logs", "--file", str(log), "-f", "-n", "1", "--json")
     try:
-        wait_until(lambda: _reads(followed.pid, log), SECONDS_MAX)
+        assert json.loads(followed.stdout.readline())["message"] == "not JSON"  # it has read what there is
         with log.open("a") as file:
             file.write(line(message="first")[:20])
             file.flush()
@@ -152,13 +151,6 @@ def test_a_log_is_followed_into_the_file_that_takes_its_place(log, tmp_path):
         followed.send_signal(signal.SIGINT)
         followed.communicate(timeout=SECONDS_MAX)
     assert followed.returncode == 0
-
-
-def _reads(pid, path):
-    try:
-        return any(Path(f"/proc/{pid}/fd/{fd}").samefile(path) for fd in os.listdir(f"/proc/{pid}/fd"))
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("follow", [(), ("-f",)])

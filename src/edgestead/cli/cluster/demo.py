@@ -140,9 +140,10 @@ def demo(once: bool) -> None:
     with demo_place.opened(lambda words: click.echo(f"   … {words}")) as place:
         _show(place)
         if not once:
-            click.echo("\nKill what you like. Ctrl-C ends it, and leaves nothing behind.")
             with suppress(KeyboardInterrupt):
-                threading.Event().wait()
+                click.echo("\nKill what you like. Ctrl-C ends it, and leaves nothing behind.")
+                while True:
+                    time.sleep(1)  # a signal just before a wait without an end would be lost
     click.echo("Ended; the folder is removed.")
 
 

@@ -24,16 +24,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
+
 from edgestead.cli.failure import Failed
 from edgestead.cli.source import Source
 
 PREFIX = "edgestead-demo-"
-START_SECONDS_MAX = 90.0
+START_SECONDS_MAX = 300.0  # of a process that lives; on a quiet machine it takes a second
 END_SECONDS_MAX = 60.0
 SWEPT_MAX = 100  # folders that one start looks at
 _FACES = ("api", "dns", "http", "objects-http")
 _LOCK = "demo.lock"
 _LOG_LINES = 5
+_LOOK_SECONDS = 0.2  # after which the end of the server is noticed
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 _OBJECTS = "edgestead.cli.server.demo_objects"
 _PAGE = b"<!doctype html><title>The origin</title><h1>Hello from the origin behind the edge</h1>\n"
@@ -56,10 +59,12 @@ class Place(NamedTuple):
 
         return link_of(self.data_dir)
 
-    def wait(self) -> None:
-        """Until Ctrl-C or SIGTERM. Raises Failed when the server ends by itself."""
+    def wait(self, words: str) -> None:
+        """Say so, and wait until Ctrl-C or SIGTERM. Raises Failed when the server ends by itself."""
         with suppress(KeyboardInterrupt):
-            code = self.process.wait()
+            click.echo(words)  # whoever reads it may press Ctrl-C at once
+            while (code := self.process.poll()) is None:
+                time.sleep(_LOOK_SECONDS)  # a signal just before a wait without an end would be lost
             raise Failed(f"The server ended with {code}.", "`edgecli doctor` looks at this machine.")
 
 
