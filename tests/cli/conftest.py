@@ -9,6 +9,9 @@ from click.testing import CliRunner
 
 from edgestead.cli.main import cli
 from edgestead.testing.server import EdgeServer
+from tests.support.patience import new_server, patient
+
+__all__ = ["new_server"]
 
 VARIABLES = ("EDGE_", "CLOUDFLARE_", "XDG_DATA_HOME")
 
@@ -22,7 +25,8 @@ class Done(NamedTuple):
 
 @pytest.fixture(scope="session")
 def kv_server(tmp_path_factory):
-    server = EdgeServer(tmp_path_factory.mktemp("kv") / "data").start()
+    folder = tmp_path_factory.mktemp("kv")
+    server = EdgeServer(folder / "data", *patient(folder)).start()
     yield server
     server.close()
 

@@ -40,4 +40,4 @@ def make_folder(folder, *settings):
 def pdnsutil(folder, *words):
     """What it said. Raises CalledProcessError."""
     command = [shutil.which("pdnsutil", path=SBIN), f"--config-dir={folder}", *map(str, words)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout

@@ -75,7 +75,7 @@ def test_targets_that_nobody_resolves_are_a_warning(clean_environment, new_serve
 
         server.make_record(zone_id, "CNAME", "@", "target.example.net")
 
-        wait_until(lambda: "1 targets of flattened aliases were never" in examined(server).output, 60)
+        wait_until(lambda: "1 targets of flattened aliases were never" in examined(server).output, 180)
 
 
 def test_a_zone_whose_records_lead_nowhere_is_a_warning(clean_environment, lent):
@@ -95,7 +95,7 @@ def test_the_certificates_of_the_running_server_are_examined(clean_environment, 
     assert f"broken  {folder} holds no certificate" in examined(server).output
 
     CliRunner().invoke(cli, ["tls", "dev", "www.example.com", "--tls-dir", str(folder)])
-    wait_until(lambda: "fine    no certificate ends within three weeks" in examined(server).output, 60)
+    wait_until(lambda: "fine    no certificate ends within three weeks" in examined(server).output, 180)
 
 
 def test_a_server_at_every_address_is_told_so(clean_environment, new_server):

@@ -279,7 +279,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_tells_how_to_go_on(
     assert reached.wait(60)
     running.send_signal(signal.SIGINT)
     go_on.set()
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
 
     assert (running.returncode, out) == (1, "")
     assert "Traceback" not in err

@@ -15,6 +15,7 @@ from edgestead.objects.values import codec
 from edgestead.testing.server import EdgeServer, environment
 from tests.cli.conftest import call
 from tests.cli.test_main import SLOW_TO_IMPORT
+from tests.support.patience import patient
 
 NOTES = """
 from edgestead import StatefulObject
@@ -82,7 +83,7 @@ def objects_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("objects")
     (folder / "notes.py").write_text(NOTES)
     server = EdgeServer(
-        folder / "data", "--objects", str(folder / "notes.py"), "--objects-workers", "2"
+        folder / "data", *patient(folder), "--objects", str(folder / "notes.py"), "--objects-workers", "2"
     ).start()
     yield server
     server.close()

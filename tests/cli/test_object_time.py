@@ -8,6 +8,7 @@ import pytest
 from edgestead.testing.server import EdgeServer
 from tests.cli.conftest import call
 from tests.cli.test_object import NOTES, edgecli, objects_server
+from tests.support.patience import patient
 
 __all__ = ["edgecli", "objects_server"]
 FAR = "2090-01-01T00:00:00Z"
@@ -110,7 +111,7 @@ def test_what_cannot_be_done_is_said_in_words(edgecli, words, code, said):
 
 def test_a_copied_folder_is_adopted_before_it_starts(clean_environment, tmp_path, monkeypatch):
     (tmp_path / "notes.py").write_text(NOTES)
-    flags = ("--objects", str(tmp_path / "notes.py"), "--objects-workers", "1")
+    flags = (*patient(tmp_path), "--objects", str(tmp_path / "notes.py"), "--objects-workers", "1")
     first = EdgeServer(tmp_path / "data", *flags).start()
     monkeypatch.setenv("EDGE_OBJECTS_ADDR", first.ready["objects"])
     monkeypatch.setenv("EDGE_TOKEN", first.ready["api_token"])

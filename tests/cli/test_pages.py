@@ -25,7 +25,7 @@ def run_page(project):
             env=environ | {"PATH": f"{command.parent}:{environ['PATH']}"},
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout, done.stderr

@@ -10,6 +10,7 @@ import pytest
 from edgestead.cli.state import document
 from edgestead.cli.state.plan import changes
 from edgestead.testing.server import EdgeServer
+from tests.support.patience import patient
 
 SITE = """
 namespaces = ["from-file"]
@@ -348,7 +349,9 @@ def test_a_file_that_is_none_is_told_with_its_place(edgecli_alone, tmp_path, tex
 
 
 def test_a_server_is_compared_with_one_that_gives_its_zones_away(edgecli, tmp_path, monkeypatch):
-    with closing(EdgeServer(tmp_path / "other", "--transfer-to", "127.0.0.1").start()) as other:
+    with closing(
+        EdgeServer(tmp_path / "other", *patient(tmp_path), "--transfer-to", "127.0.0.1").start()
+    ) as other:
         for name, value in (
             ("EDGE_API_BASE", "api_base"),
             ("EDGE_TOKEN", "api_token"),

@@ -9,8 +9,9 @@ import pytest
 from edgestead.cli.state import document
 from edgestead.testing.server import EdgeServer
 from tests.cli.test_state import write
+from tests.support.patience import patient
 
-ARRIVES_SECONDS_MAX = 60
+ARRIVES_SECONDS_MAX = 180
 SIGNED = """
 [zones."signed.example"]
 dnssec = "active"
@@ -122,7 +123,9 @@ def test_a_secondary_zone_is_made_with_its_primaries_and_no_records(edgecli, kv_
 
 
 def test_what_was_transferred_is_compared_and_never_applied(edgecli, kv_server, tmp_path, file):
-    with closing(EdgeServer(tmp_path / "primary", "--transfer-to", "127.0.0.1").start()) as primary:
+    with closing(
+        EdgeServer(tmp_path / "primary", *patient(tmp_path), "--transfer-to", "127.0.0.1").start()
+    ) as primary:
         zone = primary.make_zone("moved.example")
         primary.make_record(zone, "A", "www", "192.0.2.7", ttl=300)
         ip, _, port = primary.ready["dns"].rpartition(":")
@@ -170,7 +173,7 @@ def test_who_may_not_read_keys_compares_the_rest(edgecli, narrow_plan, file):
 
 
 def test_keys_of_zones_that_another_server_signs_stay_there(edgecli, tmp_path, monkeypatch, file):
-    with closing(EdgeServer(tmp_path / "there").start()) as there:
+    with closing(EdgeServer(tmp_path / "there", *patient(tmp_path)).start()) as there:
         zone = there.make_zone("signed.example")
         there.call("PATCH", f"/zones/{zone}/dnssec", {"status": "active"})
         body = {"name": "second.example", "type": "secondary", "account": {"id": there.ready["account_id"]}}

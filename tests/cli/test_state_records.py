@@ -11,6 +11,7 @@ from edgestead.cli.state.plan import changes
 from edgestead.cli.state.records import BODY_BYTES_MAX, portions
 from edgestead.testing.server import EdgeServer
 from tests.model.samples import GOOD
+from tests.support.patience import patient
 
 BATCH = "/dns_records/batch"
 
@@ -208,7 +209,8 @@ def make_every_record(server):
 @pytest.fixture(scope="module")
 def as_clients_know_it(tmp_path_factory):
     """A server that answers texts as they were sent, as the hosted service does."""
-    server = EdgeServer(tmp_path_factory.mktemp("clients") / "data", "--profile", "clients").start()
+    folder = tmp_path_factory.mktemp("clients")
+    server = EdgeServer(folder / "data", *patient(folder), "--profile", "clients").start()
     make_every_record(server)
     yield server
     server.close()

@@ -8,6 +8,7 @@ import pytest
 from edgestead.cli.state import document
 from edgestead.testing.server import EdgeServer
 from tests.cli.test_state import write
+from tests.support.patience import patient
 
 CUSTOM = "http_request_firewall_custom"
 SITE = """
@@ -112,7 +113,7 @@ def test_the_same_file_makes_another_server_the_same(edgecli, site, tmp_path, mo
     edgecli("apply", str(site), "--yes")
     written = tmp_path / "out.toml"
     edgecli("export", "-o", str(written))
-    with closing(EdgeServer(tmp_path / "other").start()) as other:
+    with closing(EdgeServer(tmp_path / "other", *patient(tmp_path)).start()) as other:
         monkeypatch.setenv("IMPORT_TOKEN", other.ready["api_token"])
         assert "ruleset custom/office" in edgecli("diff", other.ready["api_base"], str(written)).out
         ready = {"EDGE_API_BASE": "api_base", "EDGE_TOKEN": "api_token", "EDGE_ACCOUNT_ID": "account_id"}

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from edgestead.cli.main import cli
 from edgestead.crs import ANOMALY_RULE_ID
 from edgestead.testing.server import EdgeServer
+from tests.support.patience import patient
 
 PHASE = "http_request_firewall_managed"
 CUSTOM = "http_request_firewall_custom"
@@ -27,7 +28,7 @@ def server(tmp_path_factory):
     rules.mkdir(parents=True)
     (rules.parent / "crs-setup.conf").write_text('SecComponentSignature "OWASP_CRS/3.9.1"\n')
     (rules / "one.conf").write_text("".join(_RULE.format(level=level) for level in (1, 2, 3, 4)))
-    made = EdgeServer(folder / "data", "--crs", str(rules.parent))
+    made = EdgeServer(folder / "data", *patient(folder), "--crs", str(rules.parent))
     try:
         yield made.start()
     finally:

@@ -93,7 +93,7 @@ def test_a_zone_is_watched_changed_and_given_back(site, run):
     def ask(target, client):
         return site.get(host, target, f"X-Forwarded-For: 192.0.2.{client}").status
 
-    site.server.wait_until(lambda: ask("/", 1) == 200, 60)  # the rules are ready
+    site.server.wait_until(lambda: ask("/", 1) == 200, 180)  # the rules are ready
     assert run("edge.example", "--enforce")[0] == 1
     assert run("edge.example", "--undo")[0] == 1
 
@@ -109,7 +109,7 @@ def test_a_zone_is_watched_changed_and_given_back(site, run):
     assert ask("/own?x=save", 5) == 200, "an exception of the zone's own holds for the shadow"
     assert ask("/?x=attack", 9) == 403
 
-    site.server.wait_until(lambda: told(run)["scored"] == 4, 60)
+    site.server.wait_until(lambda: told(run)["scored"] == 4, 180)
     found = told(run, "--stops", "10")
     assert found["requests"] == 14
     assert (found["level"], found["threshold"]) == (4, 25)

@@ -10,6 +10,7 @@ from edgestead.cli.main import cli
 from edgestead.cli.waf.suggest import path_expression
 from edgestead.testing.server import EdgeServer
 from edgestead.waf.plan import scan
+from tests.support.patience import patient
 
 PHASE = "http_request_firewall_managed"
 RULE = (
@@ -31,7 +32,8 @@ def crs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, crs):
-    made = EdgeServer(tmp_path_factory.mktemp("server") / "data", "--crs", str(crs))
+    folder = tmp_path_factory.mktemp("server")
+    made = EdgeServer(folder / "data", *patient(folder), "--crs", str(crs))
     try:
         yield made.start()
     finally:

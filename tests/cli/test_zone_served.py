@@ -55,14 +55,14 @@ def exported(edgecli, kv_server, zone, clean_environment, monkeypatch):
 def signed(exported, kv_server, zone, tmp_path):
     """The file of the zone while it is signed."""
     kv_server.call("PATCH", f"/zones/{zone}/dnssec", {"status": "active"})
-    wait_until(lambda: " RRSIG SOA " in exported("--key", KEY)[1].read_text(), 60)
+    wait_until(lambda: " RRSIG SOA " in exported("--key", KEY)[1].read_text(), 180)
     return exported("--key", KEY)[1].rename(tmp_path / "signed")
 
 
 def judged(*command):
     if not shutil.which(command[0]):
         pytest.skip(f"{command[0]} is missing")
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

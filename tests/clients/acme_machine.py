@@ -19,11 +19,12 @@ from pathlib import Path
 
 from edgestead.testing.server import EdgeServer, wait_until
 from tests.support.pairs import CA
+from tests.support.patience import patient
 from tests.support.pebble import Pebble
 
 EDGE, ORIGIN = "127.0.0.2", ("127.0.0.3", 8_000)
 ZONE = "shop.example"
-SECONDS = 150
+SECONDS = 300
 HOOK = r"""#!/bin/sh
 # deploy_challenge|clean_challenge NAME _ VALUE (dehydrated); begin|done|failed METHOD NAME _ VALUE (uacme);
 # put|drop, the rest in the environment (certbot)
@@ -66,9 +67,7 @@ class Machine:
         flags = ["--dns", "127.0.0.1:53", "--http", f"{EDGE}:80", "--origin-port", str(ORIGIN[1])]
         flags += ["--edge-address", EDGE, "--origin-allow", "127.0.0.0/8", "--profile", "clients"]
         names = ["--nameserver", "ns1.hosts.example", "--nameserver", "ns2.hosts.example"]
-        (folder / "patient.toml").write_text("barrier-ms = 30000\n")
-        config = ["--config", str(folder / "patient.toml")]
-        self.server = EdgeServer(folder / "data", *flags, *names, *config).start()
+        self.server = EdgeServer(folder / "data", *patient(folder), *flags, *names).start()
         hosts = self.server.make_zone("hosts.example")
         for name in ("ns1", "ns2"):
             self._record(hosts, f"{name}.hosts.example", "127.0.0.1")

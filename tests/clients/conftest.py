@@ -7,6 +7,7 @@ import pytest
 from edgestead.model.call import Profile
 from edgestead.testing.server import EdgeServer
 from tests.support import follower
+from tests.support.patience import patient
 
 ZONE = "clients.example"
 
@@ -32,7 +33,8 @@ def spec_server(request, tmp_path_factory):
 def _running(request, tmp_path_factory, profile):
     """With --through-follower a node of a cluster that follows, which the run ends."""
     lent = follower.emptied(request, Profile(profile))
-    server = lent or EdgeServer(tmp_path_factory.mktemp(profile) / "data", "--profile", profile).start()
+    folder = tmp_path_factory.mktemp(profile)
+    server = lent or EdgeServer(folder / "data", *patient(folder), "--profile", profile).start()
     server.make_zone(ZONE)
     environment = {
         "EDGE_API_BASE": server.ready["api_base"],

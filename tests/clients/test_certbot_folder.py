@@ -12,6 +12,7 @@ from edgestead.cli.main import cli
 from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer, wait_until
 from tests.clients.test_clients import installer
+from tests.support.patience import patient
 from tests.support.pebble import Pebble
 
 NAMES = ("site.example", "*.site.example")
@@ -42,7 +43,7 @@ def certbot(tmp_path, authority):
             env={"PATH": "/usr/bin:/bin", "REQUESTS_CA_BUNDLE": str(authority.roots)},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=500,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -60,14 +61,13 @@ def take(*words, env=None):
     return done.stdout
 
 
-@pytest.mark.timeout(600)
 def test_what_certbot_made_is_served_by_every_name_and_renewed(certbot, tmp_path):
     run, folder = certbot
     lineage = folder / "live" / "site.example"
     tls = tmp_path / "tls"
     take(folder / "live", "--tls-dir", tls)
     place = "{}:{}".format(*private_place())
-    server = EdgeServer(tmp_path / "data", "--https", place, "--tls-dir", str(tls))
+    server = EdgeServer(tmp_path / "data", *patient(tmp_path), "--https", place, "--tls-dir", str(tls))
     try:
         host, _, port = server.start().ready["https"].rpartition(":")
 
@@ -75,7 +75,7 @@ def test_what_certbot_made_is_served_by_every_name_and_renewed(certbot, tmp_path
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             with (
-                socket.create_connection((host, int(port)), timeout=30) as plain,
+                socket.create_connection((host, int(port)), timeout=180) as plain,
                 context.wrap_socket(plain, server_hostname=name) as secure,
             ):
                 return ssl.DER_cert_to_PEM_cert(secure.getpeercert(binary_form=True))
@@ -88,6 +88,6 @@ def test_what_certbot_made_is_served_by_every_name_and_renewed(certbot, tmp_path
         run("renew", "--force-renewal", "--no-random-sleep-on-renew")
         assert made() != first
         assert "unchanged" not in take("--tls-dir", tls, env={"RENEWED_LINEAGE": str(lineage)})
-        wait_until(lambda: served("www.site.example").strip() == made(), 60)
+        wait_until(lambda: served("www.site.example").strip() == made(), 180)
     finally:
         server.close()

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from edgestead.server.places import private_place
+from tests.support.patience import new_server
+
+__all__ = ["new_server"]
 
 ROOT = Path(__file__).parents[2]
 PAGE_SECONDS_MAX = 800  # a page is a hundred commands, and other tests run beside it

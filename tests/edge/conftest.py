@@ -9,13 +9,7 @@ from edgestead.testing.server import EdgeServer
 from tests.edge.made import Edge, Seen
 from tests.edge.origin import HTTP_200, Origin, loopback
 from tests.edge.talk import get
-
-
-def patient(folder):
-    """A configuration that ends no process for being late, as a busy machine makes them."""
-    file = folder / "patient.toml"
-    file.write_text("barrier-ms = 30000\n")
-    return str(file)
+from tests.support.patience import patient
 
 
 class Site:
@@ -28,7 +22,7 @@ class Site:
         self.zone = zone
         self.first = self._listen(HTTP_200)
         if "--config" not in flags:
-            flags = ("--config", patient(folder), *flags)
+            flags = (*patient(folder), *flags)
         self.server = EdgeServer(folder / "data", "--origin-port", str(self.first.port), *flags)
         self.server.start()
         self.zone_id = self.server.make_zone(zone)

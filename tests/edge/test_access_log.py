@@ -17,7 +17,7 @@ from edgestead.edge.access.sinks import FileSink, HttpSink, Partly, SocketSink
 from edgestead.edge.exchanges.exchange import Exchange, TlsFacts, ZoneFacts
 from edgestead.model.access import FIELDS
 from tests.edge.bench import GET, HEAD_200, Bench
-from tests.edge.conftest import Site, patient
+from tests.edge.conftest import Site
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "access-log.md"
 NOW_US = 1_795_468_935_123_456  # 2026-11-23, 21:22:15.123456 UTC
@@ -25,7 +25,7 @@ TRACE = b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01"
 
 
 def eventually(is_true):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not is_true():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -430,7 +430,7 @@ def test_a_log_that_nobody_takes_ends_all_the_same(asked):
 
 def test_the_server_writes_one(tmp_path):
     log = tmp_path / "access.log"
-    site = Site(tmp_path, "--config", patient(tmp_path), "--access-log", str(log))
+    site = Site(tmp_path, "--access-log", str(log))
     try:
         host, _ = site.origin()
         assert site.get(host, "/page?token=secret").status == 200

@@ -10,6 +10,7 @@ import pytest
 from edgestead.edge import limits
 from tests.edge.origin import HTTP_200, headers_of
 from tests.edge.talk import connected, read_answer, say
+from tests.support.patience import SETTINGS
 
 UNREADABLE = [
     b"nonsense\r\n\r\n",
@@ -162,7 +163,7 @@ def test_a_client_that_leaves_ends_its_request(site):
     host, origin = site.origin(waits)
     with connected(site.http) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
-        site.server.wait_until(lambda: origin.requests, 60)
+        site.server.wait_until(lambda: origin.requests, 180)
     assert gone.wait(60)
 
 
@@ -181,7 +182,7 @@ def test_the_setting_says_how_long_an_origin_may_think(site):
 
 def test_a_connection_from_too_many_at_one_address_is_closed(new_server, tmp_path):
     settings = tmp_path / "few.toml"
-    settings.write_text("http-connections-per-address = 2\n")
+    settings.write_text(f"{SETTINGS}http-connections-per-address = 2\n")
     server = new_server("--config", str(settings)).start()
     request = b"GET / HTTP/1.1\r\nHost: nobody.example\r\n"
     with connected(server.ready["http"]) as one, connected(server.ready["http"]) as two:

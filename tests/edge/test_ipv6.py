@@ -7,6 +7,7 @@ import pytest
 from edgestead.testing.server import EdgeServer
 from tests.edge.origin import HTTP_200, Origin, headers_of, loopback
 from tests.edge.talk import get
+from tests.support.patience import patient
 
 ZONE = "six.example"
 CUSTOM = "http_request_firewall_custom"
@@ -31,6 +32,7 @@ class Site:
         allowed = [part for prefix in ("127.0.0.0/8", "::1/128") for part in ("--origin-allow", prefix)]
         self.server = EdgeServer(
             folder / "data",
+            *patient(folder),
             *("--http", "[::]:0", "--edge-address", "2001:db8::10"),
             *("--origin-port", str(self.origin.port), "--trusted-proxies", "127.77.0.0/16", *allowed),
         )

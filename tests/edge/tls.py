@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from tests.edge.conftest import Site
 from tests.edge.origin import loopback
 from tests.edge.talk import PATIENCE_SECONDS
+from tests.support.patience import SETTINGS
 
 
 def put(authority, folder, name, *hosts, days=1):
@@ -25,7 +26,7 @@ def tls_site(folder, authority, tls_dir):
     put(authority, tls_dir, "_.edge.example", "*.edge.example")
     (folder / "ca.pem").write_bytes(authority.certificate_pem)
     config = folder / "edge.toml"
-    config.write_text(f'origin-ca = "{folder / "ca.pem"}"\nbarrier-ms = 30000\n')  # as in `patient`
+    config.write_text(f'origin-ca = "{folder / "ca.pem"}"\n{SETTINGS}')
     https = f"{loopback(99)}:0"
     made = Site(folder, "--config", str(config), "--https", https, "--tls-dir", str(tls_dir))
     try:

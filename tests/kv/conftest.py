@@ -9,8 +9,11 @@ from edgestead.model.call import Profile
 from tests.support import follower
 from tests.support.api import LocalApi
 from tests.support.follower_api import FollowerApi
+from tests.support.patience import new_server
 
 from .api import NAMESPACES, Namespace
+
+__all__ = ["new_server"]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from edgestead.tables.schema import MIGRATIONS
 from .test_kv_crash import check_blobs
 
 LARGE = INLINE_BYTES_MAX + 1
-SECONDS_MAX = 60  # until what has to happen counts as a failure
+SECONDS_MAX = 180  # until what has to happen counts as a failure
 RSS_GROWTH_BYTES_MAX = 8_000_000
 BULK_VALUE_BYTES = 10_440  # ten thousand of them, with their keys, are nearly BULK_BYTES_MAX
 BULK_GROWTH_BYTES_MAX = 64_000_000  # mostly pages that SQLite keeps for next time
@@ -135,7 +135,7 @@ def bulk_body(octets):
 
 
 def test_the_largest_bulk_body_is_taken_and_one_byte_more_is_not(edge_server, client):
-    client.connection.timeout = 50
+    client.connection.timeout = 600
     control = edge_server.children()["control"]
     before = rss_bytes(control)
     forget_peak(control)
@@ -306,7 +306,7 @@ def content_of(turn):
 def test_a_kill_under_load_loses_nothing_that_was_answered_and_leaves_nothing_else(client, edge_server):
     writers = Writers(client)
     try:
-        assert writers.enough.wait(60)
+        assert writers.enough.wait(SECONDS_MAX)
     finally:
         client.connection.close()
         edge_server.kill()

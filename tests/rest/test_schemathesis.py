@@ -12,6 +12,7 @@ from edgestead.rest import openapi
 from edgestead.rest.routing import ANY, BASE_PATH, OBJECTS, ROUTES
 from edgestead.testing.server import EdgeServer
 from tests.rest.test_matrix import named
+from tests.support.patience import patient
 
 EXAMPLES = 6  # of each route and mode
 CHECKS = [
@@ -57,7 +58,7 @@ settled = settings(
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schemathesis")
     (folder / "ledger.py").write_text(LEDGER)
-    made = EdgeServer(folder / "data", "--objects", str(folder / "ledger.py"))
+    made = EdgeServer(folder / "data", *patient(folder), "--objects", str(folder / "ledger.py"))
     try:
         yield made.start()
     finally:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from edgestead.testing.server import EdgeServer, environment
+from tests.support.patience import patient
 
 BOOKING = """
 from edgestead import StatefulObject
@@ -71,7 +72,7 @@ class Visitor:
         self.host = urlsplit(server.ready["api_base"]).netloc
 
     def ask(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=180)
         sent = {"Accept": "text/html", **self.cookies, **headers}
         if body is not None:
             sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
@@ -129,7 +130,14 @@ def web_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("web")
     (folder / "booking.py").write_text(BOOKING)
     objects = ("--objects", str(folder / "booking.py"), "--objects-workers", "1")
-    flags = (*objects, "--dashboard-name", "Pages.example.com.", "--dashboard-name", "192.0.2.80")
+    flags = (
+        *patient(folder),
+        *objects,
+        "--dashboard-name",
+        "Pages.example.com.",
+        "--dashboard-name",
+        "192.0.2.80",
+    )
     server = EdgeServer(folder / "data", *flags)
     try:
         yield server.start()

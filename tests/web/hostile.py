@@ -121,7 +121,7 @@ def _event(site):
     agent = f"User-Agent: {HOSTILE['agent']}"
     assert site.get(host, "/" + HOSTILE["path"].replace(" ", "+") + ATTACK[1:], agent).status == 403
     path = f"/zones/{site.zone_id}/security/events?host={host}&action=block"
-    site.server.wait_until(lambda: site.server.call("GET", path).result, 60)
+    site.server.wait_until(lambda: site.server.call("GET", path).result, 180)
 
 
 def operator(server):

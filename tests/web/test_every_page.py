@@ -176,7 +176,6 @@ def faults(driver, axe):
 
 
 @chromium.needed
-@pytest.mark.timeout(600)
 def test_everybody_can_read_and_use_every_page(person, walked, axe):
     """WCAG 2.2 AA as far as axe-core sees it: light and dark, on a telephone and on a desk."""
     person.driver.set_script_timeout(chromium.WAIT_SECONDS)
@@ -194,7 +193,6 @@ def test_everybody_can_read_and_use_every_page(person, walked, axe):
 
 
 @chromium.needed
-@pytest.mark.timeout(300)
 def test_everybody_can_read_and_use_the_page_of_a_member(person, axe):
     """With a password and a passkey, which the operator of the machine has not."""
     driver = person.driver

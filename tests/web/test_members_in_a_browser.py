@@ -8,6 +8,7 @@ from selenium.webdriver.support.ui import Select
 
 from edgestead.testing.server import EdgeServer
 from tests.edge import chromium
+from tests.support.patience import patient
 from tests.web.conftest import link_of
 from tests.web.test_in_a_browser import Person
 
@@ -18,7 +19,8 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    made = EdgeServer(tmp_path_factory.mktemp("members") / "data").start()
+    folder = tmp_path_factory.mktemp("members")
+    made = EdgeServer(folder / "data", *patient(folder)).start()
     yield made
     made.close()
 

@@ -14,6 +14,7 @@ import pytest
 from edgestead.testing.server import EdgeServer
 from tests.clients import install as installer
 from tests.edge import chromium
+from tests.support.patience import patient
 
 SECRET = "a secret: of+the client"
 ROLE = "DNS"
@@ -46,6 +47,7 @@ def server(provider, tmp_path_factory):
     (folder / "secret").write_text(SECRET)
     made = EdgeServer(
         folder / "data",
+        *patient(folder),
         *("--openid-issuer", f"http://127.0.0.1:{provider.port}", "--openid-client-id", "the-edge"),
         *("--openid-secret-file", str(folder / "secret"), "--openid-name", "Example SSO"),
     )
@@ -75,7 +77,7 @@ class Browser:
         headers = {"Accept": "text/html", "Origin": f"{parts.scheme}://{parts.netloc}"}
         data = None if form is None else urlencode(form).encode()
         try:
-            answer = self.opener.open(urllib.request.Request(url, data, headers), timeout=30)
+            answer = self.opener.open(urllib.request.Request(url, data, headers), timeout=180)
         except HTTPError as error:
             answer = error
         self.status, self.url, self.text = answer.status, answer.url, answer.read().decode()

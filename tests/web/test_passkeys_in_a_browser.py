@@ -8,6 +8,7 @@ from selenium.webdriver.common.virtual_authenticator import VirtualAuthenticator
 from edgestead.model.roles import ROLES
 from edgestead.testing.server import EdgeServer
 from tests.edge import chromium
+from tests.support.patience import patient
 from tests.web.test_in_a_browser import Person
 from tests.web.test_members_in_a_browser import PASSWORD, typed
 
@@ -16,7 +17,8 @@ pytestmark = chromium.needed
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    made = EdgeServer(tmp_path_factory.mktemp("passkeys") / "data").start()
+    folder = tmp_path_factory.mktemp("passkeys")
+    made = EdgeServer(folder / "data", *patient(folder)).start()
     yield made
     made.close()
 
