@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-CLOSING_SECONDS_MAX = 20  # a thread of the code that was tested may still be at it
+CLOSING_SECONDS_MAX = 120  # a thread of the code that was tested may still be at it
 
 
 def open_descriptors(folder):

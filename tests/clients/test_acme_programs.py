@@ -28,13 +28,13 @@ def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("machine")
     command = ["unshare", "--net", "--mount", sys.executable, "-m", "tests.clients.acme_machine", str(folder)]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=500, cwd=Path(__file__).parents[2], check=False
+        command, capture_output=True, text=True, timeout=1_500, cwd=Path(__file__).parents[2], check=False
     )
     assert done.returncode == 0, done.stderr[-4_000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_600)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_gets_its_certificate_and_leaves_nothing_behind(found, program):
     assert found[program] == {"names": NAMES[program], "left": []}

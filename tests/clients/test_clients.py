@@ -33,7 +33,6 @@ PRINT_THE_STATUS_ALONE = ["lexicon_cli", "node_sdk2_acme"]  # and not the words 
 LABEL_LETTERS = 6
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("client", WORKING)
 def test_client_does_its_main_job(client, clients_server):
     said = run(client, clients_server, label_begins_with=string.digits)
@@ -41,7 +40,6 @@ def test_client_does_its_main_job(client, clients_server):
     assert f"PASS {client}" in said, said[-6000:]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("client", [one for one in WORKING if one not in REFUSED_FOR_BLANKS])
 def test_the_profile_spec_refuses_no_more_than_the_specification(client, spec_server):
     """Those that no rule of the profile touches pass whatever their label is."""
@@ -51,7 +49,6 @@ def test_the_profile_spec_refuses_no_more_than_the_specification(client, spec_se
     assert f"PASS {client}" in said, said[-6000:]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("client", "code"),
     [
@@ -66,7 +63,7 @@ def test_the_profile_spec_refuses_what_the_specification_refuses(client, code, s
 
     assert f"FAIL {client}" in said, said[-6000:]
     assert (CLIENTS_TAKE_IT in said) is (client not in PRINT_THE_STATUS_ALONE), said[-6000:]
-    wait_until(lambda: code in refusals(spec_server)[before:], 60)  # the log is written in batches
+    wait_until(lambda: code in refusals(spec_server)[before:], 180)  # the log is written in batches
 
 
 def refusals(running):

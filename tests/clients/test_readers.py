@@ -62,7 +62,6 @@ UNKNOWN_TO_IT = {
 }
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("reader", FAMILIES, ids=lambda one: one.program)
 def test_a_client_reads_what_the_table_says_of_each_spelling(reader, clients_server):
     installer.install(reader.client)
@@ -78,7 +77,6 @@ def test_a_client_reads_what_the_table_says_of_each_spelling(reader, clients_ser
         assert {member: made.get(member) for member in row.clients} == row.clients
 
 
-@pytest.mark.timeout(600)
 def test_our_octodns_provider_writes_every_spelling_so_that_nothing_is_left_to_plan(clients_server, tmp_path):
     octodns = OctoDns(tmp_path, clients_server, "spelt.example")
     zone_id = octodns.server.make_zone(octodns.zone)
@@ -101,7 +99,6 @@ def test_our_octodns_provider_writes_every_spelling_so_that_nothing_is_left_to_p
     assert again.plan() == NOTHING
 
 
-@pytest.mark.timeout(600)
 def test_the_types_of_the_python_sdk_take_every_setting_that_it_knows(clients_server):
     installer.install(SETTINGS.client)
     server = clients_server.server

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.conftest import PAGE_SECONDS_MAX
 from tests.edge.origin import HTTP_200, Origin
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,9 @@ def test_the_steps_of_the_page(new_server, origin, tmp_path):
     command.chmod(0o755)
     script = "\n".join(part.partition("```")[0] for part in PAGE.split("```sh\n")[1:])
 
-    done = subprocess.run(["sh", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        ["sh", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=PAGE_SECONDS_MAX
+    )
 
     assert done.returncode == 0, done.stderr
     statuses = [line for line in done.stdout.splitlines() if re.fullmatch(r"\d{3}", line)]

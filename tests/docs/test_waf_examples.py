@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgestead.crs.loader import SYSTEM_RULES
+from tests.docs.conftest import PAGE_SECONDS_MAX
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "waf-configuration.md").read_text()
@@ -34,7 +35,9 @@ def test_the_steps_of_the_waf_page(edge_server, tmp_path):
     command.chmod(0o755)
     script = "\n".join(part.partition("```")[0] for part in PAGE.split("```sh\n")[1:])
 
-    done = subprocess.run(["sh", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        ["sh", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=PAGE_SECONDS_MAX
+    )
 
     assert done.returncode == 0, done.stderr
     *_, custom, dry, back = given = list(answers(done.stdout))

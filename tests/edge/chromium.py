@@ -14,7 +14,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-WAIT_SECONDS = 60
+WAIT_SECONDS = 180
 needed = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="NOT TESTED: chromium or chromedriver is not installed"
 )

@@ -93,7 +93,7 @@ def test_a_form_is_read_in_one_way(site, origins, kind, name, form, outcome):
 
     got = statuses(site.http, written(form, host.encode(), identity.encode()))
     probe = site.get(host, f"/{identity}-probe")
-    site.server.wait_until(lambda: any(path == f"/{identity}-probe" for _, path in origin.seen), 60)
+    site.server.wait_until(lambda: any(path == f"/{identity}-probe" for _, path in origin.seen), 180)
 
     refusals = refusal if isinstance(refusal, tuple) else (refusal,)
     assert (got[-1] in refusals) == (refusal is not None), got
@@ -153,7 +153,7 @@ def test_a_form_in_http_2_is_read_in_one_way(site, origins, in_http2_to, kind):
         got[identity, name], due[identity, name] = (outcome, end), (form.outcome, PASSES)
     assert got == due
 
-    site.server.wait_until(lambda: any(path == f"/{identity}-end" for _, path in origin.seen), 60)
+    site.server.wait_until(lambda: any(path == f"/{identity}-end" for _, path in origin.seen), 180)
     seen = [(ray, path) for ray, path in origin.seen if path.startswith("/s")]
     assert_rays(seen)
     for identity, name in due:
@@ -257,5 +257,5 @@ def test_forms_that_are_damaged_at_random_are_read_in_one_way_too(site, origins)
                 while read_answer(stream) is not None:
                     pass
     assert site.get(host, "/last").status == 200
-    site.server.wait_until(lambda: any(path == "/last" for _, path in origin.seen), 60)
+    site.server.wait_until(lambda: any(path == "/last" for _, path in origin.seen), 180)
     assert_rays([row for row in origin.seen if row[1] != "-"])

@@ -153,7 +153,7 @@ def test_one_event_says_what_the_answer_scored_and_where(site):
 
     assert site.get(host).status == 403
 
-    site.server.wait_until(lambda: events(site, host=host, phase=PHASE), 60)
+    site.server.wait_until(lambda: events(site, host=host, phase=PHASE), 180)
     (event,) = events(site, host=host, phase=PHASE)
     assert (event["action"], event["status"], event["rule_id"]) == ("block", 403, ANOMALY_RULE_ID)
     assert event["description"] == "959100: Outbound Anomaly Score Exceeded"
@@ -170,7 +170,7 @@ def test_what_only_logs_lets_the_answer_pass_and_says_so(site):
 
     assert site.get(host).body == LEAK
 
-    site.server.wait_until(lambda: events(site, host=host, phase=PHASE), 60)
+    site.server.wait_until(lambda: events(site, host=host, phase=PHASE), 180)
     assert [(one["action"], one["status"]) for one in events(site, host=host, phase=PHASE)] == [("log", 0)]
 
 

@@ -92,7 +92,7 @@ def checked(site, host, origin, count, meanwhile=lambda: None):
     clients = run(site, host, count, meanwhile)
 
     assert [wrong for client in clients for wrong in client.wrong] == []
-    site.server.wait_until(lambda: blocked(site) - before == sum(client.attacks for client in clients), 60)
+    site.server.wait_until(lambda: blocked(site) - before == sum(client.attacks for client in clients), 180)
     arrived = [name_of(head) for head, body in origin.requests[seen:] if not _cut(head, body)]
     assert sorted(arrived) == sorted(name for client in clients for name in client.good)
 

@@ -39,7 +39,7 @@ def deployed(site, threshold=5, **overrides):
     path = f"/zones/{site.zone_id}/rulesets/phases/{PHASE}/entrypoint"
     assert site.server.call("PUT", path, {"rules": rules}).status == 200
     host, origin = site.origin()
-    site.server.wait_until(lambda: site.get(host).status == 200, 60)
+    site.server.wait_until(lambda: site.get(host).status == 200, 180)
     return host, origin
 
 
@@ -55,7 +55,7 @@ def test_an_attack_is_stopped_before_the_origin_and_told(site):
     assert site.get(host, ATTACK).status == 403
     assert site.get(host, "/?id=1").status == 200
     assert len(origin.heads) == before + 1
-    site.server.wait_until(lambda: events(site, host=host, action="block"), 60)
+    site.server.wait_until(lambda: events(site, host=host, action="block"), 180)
     (event,) = events(site, host=host, action="block")
     assert (event["phase"], event["rule_id"], event["status"]) == (PHASE, ANOMALY_RULE_ID, 403)
     assert (event["score"], event["threshold"]) == (5, 5)
@@ -63,7 +63,7 @@ def test_an_attack_is_stopped_before_the_origin_and_told(site):
     assert (contribution["variable"], contribution["score"]) == ("ARGS:id", 5)
     for verdict in ("block", "pass"):
         line = f'edge_waf_verdicts_total{{process="edge-0",verdict="{verdict}"}} 0\n'
-        site.server.wait_until(lambda line=line: line not in site.server.call("GET", "//metrics").body, 60)
+        site.server.wait_until(lambda line=line: line not in site.server.call("GET", "//metrics").body, 180)
 
 
 def test_another_threshold_holds_as_soon_as_the_api_has_answered(site):
@@ -111,18 +111,18 @@ def test_what_was_deployed_and_is_no_longer_there_is_never_left_out(site, tmp_pa
     site.server.flags = (*flags, "--config", str(config))
     try:
         site.server.start()
-        site.server.wait_until(lambda: site.get(host).status == 503, 60)
-        site.server.wait_until(lambda: _health(site) == 503, 60)
+        site.server.wait_until(lambda: site.get(host).status == 503, 180)
+        site.server.wait_until(lambda: _health(site) == 503, 180)
 
         assert len(origin.heads) == before
-        site.server.wait_until(lambda: events(site, host=host, action="refuse"), 60)
+        site.server.wait_until(lambda: events(site, host=host, action="refuse"), 180)
         assert "no such managed ruleset" in events(site, host=host, action="refuse")[0]["reason"]
     finally:
         site.server.stop()
         site.server.flags = flags
         site.server.start()
-    site.server.wait_until(lambda: site.get(host).status == 200, 60)
-    site.server.wait_until(lambda: _health(site) == 200, 60)
+    site.server.wait_until(lambda: site.get(host).status == 200, 180)
+    site.server.wait_until(lambda: _health(site) == 200, 180)
     assert site.get(host, ATTACK).status == 403
 
 

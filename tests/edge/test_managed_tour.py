@@ -60,7 +60,7 @@ def test_the_edge_does_what_explain_predicts_at_each_level_and_threshold(site, e
     assert told["injection"]["levels"][1]["score"] >= 40 > told["injection"]["levels"][0]["score"]
 
     edgecli("waf", "level", "1", "--deploy")
-    site.server.wait_until(lambda: site.get(host).status == 200, 60)
+    site.server.wait_until(lambda: site.get(host).status == 200, 180)
     for level in (1, 2, 4):
         edgecli("waf", "level", str(level))
         for threshold in (5, 25, 40, 60):
@@ -79,7 +79,7 @@ def test_what_stops_good_requests_becomes_an_exception_and_stops_attacks_elsewhe
     edgecli("waf", "level", "1", "--deploy")
     edgecli("waf", "threshold", "5")
     script = "q=%3Cscript%3Etrack()%3C/script%3E"
-    site.server.wait_until(lambda: site.get(host, f"/editor?{script}").status == 403, 60)
+    site.server.wait_until(lambda: site.get(host, f"/editor?{script}").status == 403, 180)
     good = json.dumps({"method": "GET", "path": "/editor", "query": script, "host": host}) + "\n"
 
     assert "would take all of it" in edgecli("waf", "suggest", "-", "--dry-run", text=good)

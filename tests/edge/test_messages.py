@@ -135,7 +135,7 @@ def test_a_client_that_does_not_read_stops_its_origin(site):
     host, _ = site.origin(answers)
     with connected(site.http) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
-        site.server.wait_until(lambda: taken, 60)
+        site.server.wait_until(lambda: taken, 180)
     assert taken[0] < BUFFERS_BYTES_MAX
 
 

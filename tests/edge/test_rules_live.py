@@ -1,5 +1,6 @@
 """Rules from the API's answer on: through real processes and sockets, with two edge workers."""
 
+import os
 import re
 import signal
 import subprocess
@@ -188,11 +189,11 @@ def test_a_worker_that_dies_does_not_forget(site, put):
     put(RATES, limit(host, 3))
     assert [site.get(host).status for _ in range(4)] == [200, 200, 200, 429]
     for name in ("edge-0", "edge-1"):
-        pid = site.server.children()[name]
-        subprocess.run(["kill", "-KILL", str(pid)], check=True)
+        pid = site.server.wait_for_life(name)
+        os.kill(pid, signal.SIGKILL)
         site.server.wait_for_life(name, pid)
     wait_until(lambda: status_of(site, host) is not None, PATIENCE_SECONDS)
-    assert status_of(site, host) == 429
+    assert {status_of(site, host) for _ in range(8)} - {None} == {429}  # the second may not answer yet
 
 
 def status_of(site, host):

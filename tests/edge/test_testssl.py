@@ -20,7 +20,6 @@ ABOUT_THE_PROGRAM = {  # what it could not try with the machine's own OpenSSL, a
 }
 pytestmark = [
     pytest.mark.long,  # 90 s
-    pytest.mark.timeout(600),
     pytest.mark.skipif(TESTSSL is None, reason="NOT TESTED: testssl is not installed"),
 ]
 
@@ -66,7 +65,7 @@ def test_testssl_finds_nothing_above_low(tmp_path):
         found = tmp_path / "found.json"
         flags = ["--quiet", "--color", "0", "--warnings", "off", "--nodns", "none", "--ip", address]
         flags += ["--add-ca", str(folder / "ca.pem"), "--jsonfile", str(found), f"{host}:{port}"]
-        done = subprocess.run([str(TESTSSL), *flags], capture_output=True, text=True, timeout=500)
+        done = subprocess.run([str(TESTSSL), *flags], capture_output=True, text=True, timeout=800)
 
     findings = json.loads(found.read_text())
     by_id = {one["id"]: one["severity"] for one in findings}

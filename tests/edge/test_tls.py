@@ -117,7 +117,7 @@ def test_a_changed_certificate_is_taken_up_and_open_connections_stay(site, autho
             with secured(site, context, host) as new:
                 return new.getpeercert()["serialNumber"] != serial
 
-        site.server.wait_until(changed, 60)
+        site.server.wait_until(changed, 180)
         assert ask(old, host).body == b"ok"
 
 
@@ -130,7 +130,7 @@ def test_a_certificate_of_its_own_goes_before_the_wildcard(site, authority, tls_
         with secured(site, context, host) as new:
             return new.getpeercert()["subjectAltName"] == (("DNS", host),)
 
-    site.server.wait_until(own, 60)
+    site.server.wait_until(own, 180)
 
 
 def test_a_broken_file_changes_nothing(site, authority, tls_dir):
@@ -139,7 +139,7 @@ def test_a_broken_file_changes_nothing(site, authority, tls_dir):
     (tls_dir / "_.edge.example.pem").write_bytes(b"nonsense")
     (tls_dir / "other.example.pem").write_bytes(b"nonsense")
     try:
-        site.server.wait_until(lambda: "certificate of _.edge.example cannot be used" in site.server.log, 60)
+        site.server.wait_until(lambda: "certificate of _.edge.example cannot be used" in site.server.log, 180)
         with secured(site, client_context(authority), host) as connection:
             assert ask(connection, host).body == b"ok"
     finally:

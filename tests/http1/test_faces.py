@@ -161,7 +161,7 @@ def faces(tmp_path_factory):
     site = Site(folder, "--objects", str(folder / "echo.py"), "--objects-workers", "1")
     try:
         host, _ = site.origin()
-        site.server.wait_until(lambda: site.get(host).status == 200, 60)
+        site.server.wait_until(lambda: site.get(host).status == 200, 180)
         ready = site.server.ready
         account = ready["account_id"]
         namespaces = f"/accounts/{account}/storage/kv/namespaces"

@@ -45,7 +45,7 @@ async def fill(host: Host, make_room: Callable[[], None]) -> dict[str, Any]:
         assert len(await stub.keys()) == 3 * len(told), "readable while the disk is full"
         await asyncio.sleep(0.05)
     make_room()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while not host.is_ready:  # noqa: ASYNC110 -- a level that is looked at, as readiness does
             await asyncio.sleep(0.05)
     await stub.put("last")

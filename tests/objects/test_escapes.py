@@ -112,7 +112,7 @@ def test_what_would_end_a_process_ends_the_call(tmp_path: Path, end: str) -> Non
     async def script(client: Client, host: Host) -> None:
         body = json.dumps({"args": [end]}).encode()
         for way in WAYS:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 status, answer = await client.ask("POST", f"/objects/Ending/{way}/{way}", body)
             code, message = answer["errors"][0]["code"], answer["errors"][0]["message"]
             assert (way, status, code) == (way, 422, 10466)
@@ -126,7 +126,7 @@ def test_what_would_end_a_process_ends_the_call(tmp_path: Path, end: str) -> Non
 @pytest.mark.parametrize("end", ENDS)
 def test_where_no_call_is_to_be_answered_the_process_lives_on_too(tmp_path: Path, end: str) -> None:
     async def script(client: Client, host: Host) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             for path in (f"Ending/start%20{end}/ok", f"EndsAtOnce/{end}/ok"):
                 status, answer = await client.ask("POST", f"/objects/{path}")
                 assert (path, status) == (path, 503)

@@ -24,7 +24,7 @@ def test_large_commits_on_a_full_disk_are_refused_and_the_process_goes_on(
     command += [str(tmp_path), str(DISK_BYTES - free_mib * MIB)]
 
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", mounted, "sh", *command], capture_output=True, timeout=60, check=False
+        ["unshare", "-m", "sh", "-c", mounted, "sh", *command], capture_output=True, timeout=600, check=False
     )
 
     if b"mount:" in done.stderr:

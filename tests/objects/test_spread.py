@@ -19,7 +19,7 @@ from edgestead.objects.runtime.spread import Owner, Reach, Spread
 from edgestead.store.objectlog import WrongOwner
 
 REF = ids.from_name("Counter", "a")
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 
 
 class Map:

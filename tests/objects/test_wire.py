@@ -6,7 +6,7 @@ import pytest
 
 from edgestead.objects.runtime.wire import Answering, Asker, Lost
 
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 
 
 async def ask_all(asker, count):

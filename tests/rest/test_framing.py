@@ -238,7 +238,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_changes_nothing_and_is_log
     with server.connect() as connection:
         connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
 
-    wait_until(lambda: any(b'"event":"disconnected"' in line for line in server.api.lines), 60)
+    wait_until(lambda: any(b'"event":"disconnected"' in line for line in server.api.lines), 180)
     (line,) = (one for one in map(json.loads, server.api.lines) if one["event"] == "disconnected")
     assert (line["status"], line["route"]) == (0, "/client/v4/zones")
     assert server.exchange(GET + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200")

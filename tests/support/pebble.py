@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.pairs import CA, issued
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 TRIES_MAX = 10  # to start at ports that nobody took meanwhile
 
 

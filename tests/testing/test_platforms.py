@@ -275,7 +275,7 @@ def run_pytest(tmp_path):
             env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=600,
         )
 
     yield run
