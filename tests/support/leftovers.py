@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from edgestead.testing.server import is_running
 
 _LASTING_SCOPES = ("session", "package")
 _LENDING = ("edge",)  # lent from what another fixture keeps for the session, and started when first needed
+ENDING_SECONDS_MAX = 20
 _TOOK_CTRL_C = "took_ctrl_c"  # what a worker says of itself at its end
 _took_ctrl_c: list[str] = []  # tests, by id
 _known: set[object] = set()  # there before, or kept by a fixture that outlives the module
@@ -63,6 +65,17 @@ def pytest_fixture_setup(fixturedef):
         _known.update(running() - before)
 
 
+def _staying(left: set[object]) -> set[object]:
+    """Of these those that do not end: a thread whose work is over, or a process that was killed, may need a
+    moment on a busy machine.
+    """
+    give_up = time.monotonic() + ENDING_SECONDS_MAX
+    while left and time.monotonic() < give_up:
+        time.sleep(0.02)
+        left = left & running()
+    return left
+
+
 def give_back_ctrl_c(name: str) -> None:
     """Have it raise KeyboardInterrupt, as before all tests, and note who changed that."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -76,7 +89,7 @@ def pytest_runtest_teardown(item, nextitem):
     give_back_ctrl_c(item.nodeid)
     if nextitem is None or nextitem.path != item.path:
         gc.collect()  # closes and releases what lies in cycles
-        left = running() - _known
+        left = _staying(running() - _known)
         _known.intersection_update(running())
         _known.update(left)  # told once
         if left and os.path.isdir("/proc/self/task"):
