@@ -9,6 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.cli.conftest import call
+from tests.support.patience import patient
 
 RECORDS = (
     ("A", "www", "192.0.2.1", {"proxied": False, "ttl": 300, "comment": "the page", "tags": ["team:web"]}),
@@ -38,7 +39,8 @@ def there(tmp_path_factory):
     """A server with one of everything."""
     from edgestead.testing.server import EdgeServer
 
-    server = EdgeServer(tmp_path_factory.mktemp("there") / "data").start()
+    folder = tmp_path_factory.mktemp("there")
+    server = EdgeServer(folder / "data", *patient(folder)).start()
     zone = server.make_zone("example.com")
     for type_, name, content, more in RECORDS:
         assert server.make_record(zone, type_, name, content, **more).status == 200

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tests.edge.origin import HTTP_200, headers_of
-from tests.edge.talk import connected, read_answer, say, send
+from tests.edge.talk import connected, in_one_go, read_answer, say, send
 
 PORTION = bytes(range(256)) * 256
 PORTIONS = 384  # 24 MiB, which no test has in memory more often than it must
@@ -140,23 +140,29 @@ def test_a_client_that_does_not_read_stops_its_origin(site):
 
 
 def test_head_has_the_length_and_no_body(site):
-    host, origin = site.origin(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-    for _ in range(2):  # the connection to the origin goes on as usual
-        answer = site.get(host, method="HEAD")
-        assert (answer.status, answer.headers[b"content-length"]) == (200, b"1000")
-    origin.answer = HTTP_200
-    assert site.get(host).body == b"ok"
-    assert origin.connections == 1
+    def scene():
+        host, origin = site.origin(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        for _ in range(2):  # the connection to the origin goes on as usual
+            answer = site.get(host, method="HEAD")
+            assert (answer.status, answer.headers[b"content-length"]) == (200, b"1000")
+        origin.answer = HTTP_200
+        assert site.get(host).body == b"ok"
+        return origin.connections
+
+    assert in_one_go(scene) == 1
 
 
 @pytest.mark.parametrize("status", [204, 304])
 def test_an_answer_without_body_ends_at_its_head(site, status):
-    host, origin = site.origin(b"HTTP/1.1 %d X\r\nETag: x\r\n\r\n" % status)
-    with connected(site.http) as connection, connection.makefile("rb") as stream:
-        for _ in range(2):
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
-            assert read_answer(stream).status == status
-    assert origin.connections == 1
+    def scene():
+        host, origin = site.origin(b"HTTP/1.1 %d X\r\nETag: x\r\n\r\n" % status)
+        with connected(site.http) as connection, connection.makefile("rb") as stream:
+            for _ in range(2):
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
+                assert read_answer(stream).status == status
+        return origin.connections
+
+    assert in_one_go(scene) == 1
 
 
 def test_a_range_is_the_origins_affair(site):
@@ -220,12 +226,15 @@ def test_requests_sent_together_are_answered_in_order(site):
 
 
 def test_connections_are_kept_on_both_sides(site):
-    host, origin = site.origin()
-    with connected(site.http) as connection, connection.makefile("rb") as stream:
-        for _ in range(5):
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
-            assert read_answer(stream).status == 200
-    assert origin.connections == 1
+    def scene():
+        host, origin = site.origin()
+        with connected(site.http) as connection, connection.makefile("rb") as stream:
+            for _ in range(5):
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
+                assert read_answer(stream).status == 200
+        return origin.connections
+
+    assert in_one_go(scene) == 1
 
 
 def test_an_origin_that_closes_after_each_answer_is_connected_again(site):

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from edgestead.cli.server.authority import Authority
 from edgestead.edge.http import hello
 from tests.edge.origin import HTTP_200, Origin, headers_of
-from tests.edge.talk import PATIENCE_SECONDS, connected, read_answer, say
+from tests.edge.talk import PATIENCE_SECONDS, connected, in_one_go, read_answer, say
 from tests.edge.tls import client_context, put, secured, tls_site
 
 OPENSSL = shutil.which("openssl")
@@ -58,13 +58,16 @@ def ask(connection, host):
 
 
 def test_a_proxied_page_is_served_over_tls(site, authority):
-    host, origin = site.origin()
-    with secured(site, client_context(authority), host) as connection:
-        assert connection.version() == "TLSv1.3"
-        for _ in range(3):
-            assert ask(connection, host).body == b"ok"
-    assert headers_of(origin.heads[0])[b"x-forwarded-proto"] == b"https"
-    assert origin.connections == 1
+    def scene():
+        host, origin = site.origin()
+        with secured(site, client_context(authority), host) as connection:
+            assert connection.version() == "TLSv1.3"
+            for _ in range(3):
+                assert ask(connection, host).body == b"ok"
+        assert headers_of(origin.heads[0])[b"x-forwarded-proto"] == b"https"
+        return origin.connections
+
+    assert in_one_go(scene) == 1
 
 
 def test_bodies_pass_both_ways_over_tls(site, authority):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from edgestead.testing.server import EdgeServer
+from tests.support.patience import patient
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 800
@@ -76,6 +77,7 @@ def servers(bin_folder):
     made = []
 
     def start(data_dir, *flags):
+        flags = flags if "--config" in flags else (*patient(data_dir.parent), *flags)
         made.append(EdgeServer(data_dir, *flags))
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("edgestead.testing.server.environment", outside)
