@@ -215,7 +215,7 @@ def signed_by_bind(lines, apex, folder):
     """A plain zone as BIND's signer signs it; None where that is not installed."""
     if not shutil.which("dnssec-signzone"):
         return None
-    options = {"check": True, "capture_output": True, "text": True, "timeout": 60}
+    options = {"check": True, "capture_output": True, "text": True, "timeout": 300}
     if not any(folder.glob(f"K{apex}*.key")):
         kind = ["-a", "ECDSAP256SHA256", "-f", "KSK"]
         subprocess.run(["dnssec-keygen", "-q", "-K", str(folder), *kind, apex], **options)
@@ -231,7 +231,7 @@ def signed_by_knot(lines, apex, folder):
     """A plain zone as Knot signs it; None where that is not installed."""
     if not shutil.which("kzonesign"):
         return None
-    options = {"check": True, "capture_output": True, "text": True, "timeout": 60}
+    options = {"check": True, "capture_output": True, "text": True, "timeout": 300}
     settings, out = folder / "knot.conf", folder / "knot-signed"
     if not settings.exists() or f"domain: {apex}\n" not in settings.read_text():
         shutil.rmtree(folder / "knot", ignore_errors=True)
@@ -291,7 +291,7 @@ def verify(text, apex, folder, programs=tuple(COMMANDS)):
             continue
         origin = [apex] if COMMANDS[program] else []
         command = [program, *COMMANDS[program], *origin, str(path)]
-        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert not _faults(found), f"{program}: {found.stdout}{found.stderr}\n{text}"
 
 

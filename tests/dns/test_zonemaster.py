@@ -40,7 +40,7 @@ def said(request, tmp_path_factory):
         [*command, str(request.param)],
         capture_output=True,
         text=True,
-        timeout=120 * (request.param + 1),
+        timeout=400 * (request.param + 1),
         env=os.environ | {"PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr

@@ -22,6 +22,7 @@ import dns.message
 import dns.query
 
 from edgestead.testing.server import EdgeServer, wait_until
+from tests.support.patience import patient
 
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 ROOTS = ("127.0.1.1", "127.0.1.2")
@@ -163,7 +164,7 @@ class Zone:
 def main(folder: Path, nsd: str, count: int) -> None:
     bring_loopback_up()
     with contextlib.ExitStack() as running:
-        server = EdgeServer(folder / "ours", *flags())
+        server = EdgeServer(folder / "ours", *patient(folder), *flags())
         running.callback(server.close)
         server.start()
         zones = [Zone(None), *map(Zone, range(count))]
@@ -218,7 +219,7 @@ def dnsviz(zone: Zone, folder: Path) -> object:
 
 
 def run(command: list[str], given: str = "", environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -245,7 +246,7 @@ def start_nsd(
     (folder / "test").write_text(test_zone)
     (folder / "config").write_text(NSD.format(address=address, folder=folder, zones=zones))
     process = subprocess.Popen([binary, "-d", "-c", str(folder / "config")], stderr=subprocess.DEVNULL)
-    running.callback(process.wait, 20)
+    running.callback(process.wait, 120)
     running.callback(process.terminate)
 
 

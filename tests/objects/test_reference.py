@@ -46,7 +46,6 @@ def agree(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
     return bool(kind == their_kind and (not codes or CODE.findall(words) == codes[:1]))
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, cases in CASES.items() for name in cases])
 def test_both_runtimes_agree(
     kind: str, name: str, ours: dict[str, dict[str, list[Any]]], theirs: Reference

@@ -57,7 +57,7 @@ class Line:
         while not self._ended:
             try:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(self.target, timeout=10)
+                server = socket.create_connection(self.target, timeout=60)
                 server.settimeout(None)
             except OSError:
                 if self._ended:
