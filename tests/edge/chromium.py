@@ -46,6 +46,7 @@ def browsing(folder, places, *, trusted=()):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, Service(DRIVER))
+    driver.set_script_timeout(WAIT_SECONDS)
     try:
         yield driver
     finally:

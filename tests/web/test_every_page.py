@@ -178,7 +178,6 @@ def faults(driver, axe):
 @chromium.needed
 def test_everybody_can_read_and_use_every_page(person, walked, axe):
     """WCAG 2.2 AA as far as axe-core sees it: light and dark, on a telephone and on a desk."""
-    person.driver.set_script_timeout(chromium.WAIT_SECONDS)
     wrong = []
     for target in (*(one.target for one in one_of_each(walked)), *UNLINKED):
         person.driver.get(person.base + target)
