@@ -25,7 +25,7 @@ from edgestead.feed.protocol import (
 from edgestead.store.changes import Change
 from tests.descriptors import left_open, open_now
 
-SECONDS_MAX = 60
+SECONDS_MAX = 300
 
 
 class Served:

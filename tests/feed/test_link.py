@@ -12,7 +12,7 @@ from edgestead.feed.protocol import FRAME_BYTES_MAX, Ack, ProtocolError, decode,
 from edgestead.store.changes import SLICE_ROWS_MAX, Change
 from tests.descriptors import left_open, open_now
 
-SECONDS_MAX = 60
+SECONDS_MAX = 300
 
 
 class Linked:

@@ -70,7 +70,7 @@ class Connection:
         return b"".join(one.octets for one in self.transport.said if isinstance(one, SnapshotPart))
 
     async def until(self, kind):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not any(isinstance(one, kind) for one in self.transport.said):
                 self.transport.news.clear()
                 await self.transport.news.wait()

@@ -15,7 +15,7 @@ from tests.feed.control import Control
 
 STILL_MS = 500
 LEASES = {"objects": Leased(frozenset({"token"}), silence_ms=60_000)}
-SECONDS_MAX = 60
+SECONDS_MAX = 300
 WORKING = {
     "it runs": lambda look: look,
     "it is busy": lambda look: None,

@@ -166,9 +166,11 @@ def test_a_deadline_closes_the_socket_and_the_outcome_is_unknown(postgres):
 
 
 def test_another_thread_may_cut_a_statement(postgres):
-    with closing(Link(postgres.empty())) as link:
-        link.row("SELECT 1")
-        cutter = threading.Timer(0.2, link.cut)
+    dsn = postgres.empty()
+    with closing(Link(dsn)) as link, closing(Link(dsn)) as other:
+        ((pid,),) = link.rows("SELECT pg_backend_pid()")
+        sleeps = f"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = {pid}"
+        cutter = threading.Thread(target=lambda: _until(lambda: other.row(sleeps) == (True,)) or link.cut())
         cutter.start()
         with pytest.raises(Unknown):
             link.row("SELECT pg_sleep(60)")

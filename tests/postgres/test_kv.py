@@ -211,7 +211,7 @@ def test_two_nodes_that_write_the_same_keys_do_not_stop_one_another(nodes):
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join(300)
 
     assert not any(writer.is_alive() for writer in writers)
 
