@@ -12,6 +12,7 @@ import dns.rdataclass
 import pytest
 
 from edgestead.testing.server import EdgeServer
+from tests.support.asking import by_udp
 
 CONFIG = """
 dns-workers = 2
@@ -32,8 +33,7 @@ def server(tmp_path_factory):
 
 def ask(server, query, *, tcp=False):
     host, port = server.ready["dns"].rsplit(":", 1)
-    send = dns.query.tcp if tcp else dns.query.udp
-    return send(query, host, port=int(port), timeout=60)
+    return dns.query.tcp(query, host, 300, int(port)) if tcp else by_udp(query, host, int(port))
 
 
 def asked(*options):

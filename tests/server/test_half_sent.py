@@ -79,7 +79,8 @@ def test_no_half_sent_request_outlives_the_token_that_it_was_sent_with(lent, kv_
     assert ended(server, how, made, body).status == 200
     statuses = [end(connection, rest) for connection, rest in begun]
 
-    assert set(statuses) <= {401, 403}, statuses
+    assert set(statuses[:-1]) <= {401, 403}, statuses
+    assert statuses[-1] in NOT_DONE, statuses
     gone = {made["id"]} if how in ("deleted", "over") else set()  # what is over is in no list
     assert {one["id"] for one in server.call("GET", "/user/tokens").result} == tokens_before - gone
     assert server.call("GET", f"/zones/{zone_id}/dns_records").result == []
@@ -129,7 +130,7 @@ def begin_route(server, secret, route, known, source):
         "Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
     ).encode()
     address = (base.hostname, base.port)
-    connection = socket.create_connection(address, timeout=60, source_address=(source, 0))
+    connection = socket.create_connection(address, timeout=300, source_address=(source, 0))
     connection.sendall(head[:-BEHIND_BYTES])
     return connection, head[-BEHIND_BYTES:]
 
@@ -143,7 +144,7 @@ def begin(server, secret, method, path, body):
         f"Content-Type: application/{form}\r\nExpect: 100-continue\r\n"
         f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    connection = socket.create_connection((base.hostname, base.port), timeout=60)
+    connection = socket.create_connection((base.hostname, base.port), timeout=300)
     connection.sendall(head.encode())
     assert connection.recv(1_024).startswith(b"HTTP/1.1 100 ")  # its body is being read: it was let in
     connection.sendall(body[: len(body) // 2])
@@ -157,7 +158,7 @@ def begin_head(server, secret, path):
         f"GET {base.path}{path} HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer {secret}\r\n"
         "Connection: close\r\n\r\n"
     ).encode()
-    connection = socket.create_connection((base.hostname, base.port), timeout=60)
+    connection = socket.create_connection((base.hostname, base.port), timeout=300)
     connection.sendall(head[: len(head) - 20])
     return connection, head[len(head) - 20 :]
 

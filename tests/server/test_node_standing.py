@@ -13,7 +13,8 @@ LIVE, JOINS, BEHIND = NodeStanding(True, 0, "1"), NodeStanding(False, 9, "2"), N
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path, monkeypatch):
+    monkeypatch.setattr(standing, "ASK_SECONDS", 300.0)  # nobody here is silent
     return Cluster(tmp_path)
 
 

@@ -35,9 +35,9 @@ NAMES = tuple(f"{kind}/o{number}" for kind in ("Counted", "Alone") for number in
 
 
 @pytest.fixture
-def flags(tmp_path):
+def flags(tmp_path, patience):
     (tmp_path / "classes.py").write_text(CLASSES)
-    return ("--objects", str(tmp_path / "classes.py"))
+    return ("--objects", str(tmp_path / "classes.py"), *patience)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -57,7 +57,9 @@ def test_every_acknowledged_call_is_in_a_backup_made_under_load(new_server, flag
     caller = threading.Thread(target=call)
     caller.start()
     try:
-        server.wait_until(lambda: not caller.is_alive() or min(acknowledged[name] for name in NAMES) >= 3, 60)
+        server.wait_until(
+            lambda: not caller.is_alive() or min(acknowledged[name] for name in NAMES) >= 3, 300
+        )
         before = Counter(acknowledged)
         done("backup", tmp_path / "backup", "--data-dir", server.data_dir)
     finally:

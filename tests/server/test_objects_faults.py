@@ -53,9 +53,8 @@ def server(new_server, tmp_path):
 def test_a_failed_sync_ends_the_process_and_loses_nothing_that_was_answered(server):
     assert server.call_object("Counter/a/add").result == 1
     pid = server.children()["objects-0"]
-    server.call_object("Disk/a/fail_to_sync")
-
     with suppress(ConnectionError):  # a sync of something else may have ended it before: then another answers
+        server.call_object("Disk/a/fail_to_sync")
         server.call_object("Counter/a/add")
     server.wait_for_life("objects-0", pid)
 
@@ -68,15 +67,15 @@ def test_a_failed_sync_ends_the_process_and_loses_nothing_that_was_answered(serv
 
 def test_a_full_disk_refuses_writes_and_is_not_ready_until_there_is_room(server):
     assert server.call_object("Counter/a/add").result == 1
-    assert server.call("GET", "//health/ready").status == 200
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 300)
     server.call_object("Disk/a/fill")
 
     refused = server.call_object("Counter/a/add")
 
     assert refused.status == 503
     assert server.call_object("Counter/a/count").result == 1
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 60)
-    assert "no space is left" in server.call("GET", "//health/ready").body["errors"][0]["message"]
+    server.wait_until(lambda: "no space is left" in str(server.call("GET", "//health/ready").body), 300)
+    assert server.call("GET", "//health/ready").status == 503
     server.call_object("Disk/a/empty")
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 300)
     assert server.call_object("Counter/a/add").result == 2

@@ -16,7 +16,7 @@ from edgestead.server.objects.ownership import Ownership
 from tests.support.postgres import postgres, postgres_binaries
 
 __all__ = ["postgres", "postgres_binaries"]
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = 300
 
 
 def now_ms():
@@ -95,7 +95,7 @@ def test_a_process_that_dies_has_its_slots_taken_over_after_its_lease(dsn):
             await until(lambda: len(b.slots.held) == SLOTS)
 
             assert not a.slots.may_answer()
-            assert b.slots.may_answer()
+            await until(b.slots.may_answer)  # it renews, also on a machine that stood still for a moment
             a.ownership._closing.clear()  # it was not dead, it stood still
             await asyncio.to_thread(a.ownership._renew)
             assert "is gone" in a.fatal[0]
@@ -164,7 +164,7 @@ def test_a_node_that_drains_has_no_slot_in_the_end(dsn, monkeypatch):
 
             await until(lambda: a.slots.held == [] and len(b.slots.held) == SLOTS)
 
-            assert a.slots.may_answer(), "it ends what it does"
+            await until(a.slots.may_answer)  # it ends what it does
 
     play(scene)
 

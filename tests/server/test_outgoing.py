@@ -15,7 +15,7 @@ from edgestead.testing.server import wait_until
 from tests.dns.private_lab import Folder
 
 ZONE = "example.com"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 
 class Peer:
@@ -27,13 +27,18 @@ class Peer:
         self.sock.settimeout(WAIT_SECONDS)
         self.port = self.sock.getsockname()[1]
 
-    def hear(self, key):
-        """The serial of the next NOTIFY, which is answered and has to be signed."""
-        data, source = self.sock.recvfrom(4096)
-        message = dns.message.from_wire(data, keyring={key.name: key})
-        assert message.had_tsig
-        self.sock.sendto(dns.message.make_response(message).to_wire(), source)
-        return message.answer[0][0].serial
+    def hear(self, key, after=0):
+        """The serial of the next NOTIFY, which is answered and has to be signed. One that comes again, as
+        the answer was late, is answered as well: of it there is nothing `after` that serial.
+        """
+        serial = -1
+        while serial < after:
+            data, source = self.sock.recvfrom(4096)
+            message = dns.message.from_wire(data, keyring={key.name: key})
+            assert message.had_tsig
+            self.sock.sendto(dns.message.make_response(message).to_wire(), source)
+            serial = message.answer[0][0].serial
+        return serial
 
 
 @pytest.fixture
@@ -98,9 +103,9 @@ def test_peers_are_told_by_their_key_and_transfer_as_they_were_named(site, hears
     site.call("POST", f"{outgoing}/enable", {})
     first = hears.hear(key)
     site.make_record(zone_id, "A", "www", "192.0.2.1")
-    assert hears.hear(key) > first
-    serial = hears_again(site, outgoing, hears, key)
-    assert serial > first
+    second = hears.hear(key, after=first + 1)
+    site.call("POST", f"{outgoing}/force_notify", {})
+    assert hears.hear(key, after=second) == second
 
     assert rcode(site, key=key) == "NOERROR"
     assert rcode(site) == rcode(site, "127.0.0.2", key) == rcode(site, "127.0.0.3") == "REFUSED"
@@ -115,11 +120,6 @@ def test_peers_are_told_by_their_key_and_transfer_as_they_were_named(site, hears
     site.call("POST", f"{outgoing}/disable", {})
     assert rcode(site, key=key) == rcode(site, "127.0.0.3", tls=True) == "REFUSED"
     assert rcode(site, "127.0.0.9") == "NOERROR"  # the operator's
-
-
-def hears_again(server, outgoing, peer, key):
-    server.call("POST", f"{outgoing}/force_notify", {})
-    return peer.hear(key)
 
 
 def test_a_key_of_the_account_opens_no_zone_whose_transfers_are_off(site):

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from edgestead.testing.server import is_running
+from edgestead.testing.server import START_SECONDS_MAX, is_running
+from tests.server.test_promise import without_control
 
 
 @pytest.fixture
@@ -60,8 +61,7 @@ def test_writes_go_on_after_control_is_back_and_dns_was_never_restarted(server):
 
     assert server.dig("after.example.com") == ["192.0.2.2"]
     assert server.dig("after.example.com", tcp=True) == ["192.0.2.2"]
-    after = server.children()
-    assert {**after, "control": 0} == {**before, "control": 0}
+    assert without_control(server.children()) == without_control(before)
 
 
 def test_a_consumer_that_dies_while_control_is_away_does_not_hold_writes_up(server):
@@ -98,14 +98,17 @@ def test_counters_count_on_over_a_restart(server):
 
 
 def test_a_process_that_keeps_dying_is_restarted_ever_more_slowly(server):
-    for _ in range(3):
-        pid = server.children()["dns-tcp"]
+    def pauses():
+        lines = [line for line in server.log.splitlines() if "dns-tcp starts again in" in line]
+        return [line.partition("again in ")[2].split()[0] for line in lines]
+
+    while pauses()[-1:] != ["0.20"]:  # a life that a busy machine made long begins the count again
+        pid, ends = server.wait_for_life("dns-tcp"), len(pauses())
         os.kill(pid, signal.SIGKILL)
+        server.wait_until(lambda before=ends: len(pauses()) > before, START_SECONDS_MAX)
         server.wait_for_life("dns-tcp", pid)
 
-    server.wait_for_log("starts again in 0.20")
-    said = [line for line in server.log.splitlines() if "dns-tcp starts again in" in line]
-    assert [line.partition("again in ")[2].split()[0] for line in said] == ["0.05", "0.10", "0.20"]
+    assert pauses()[-3:] == ["0.05", "0.10", "0.20"]
 
 
 def test_a_damaged_credentials_file_keeps_control_away_but_not_dns(server):

@@ -22,7 +22,7 @@ from edgestead.server.supervisor.admin import ask as ask_admin
 from edgestead.testing.server import EdgeServer
 from tests.support.links import Line
 
-LIVE_SECONDS_MAX = 60
+LIVE_SECONDS_MAX = 300
 
 
 class EdgeNodes:

@@ -21,7 +21,7 @@ from edgestead.server.own_postgres import USER, find_binaries
 from edgestead.server.places import common_port
 
 PATRONI, ETCD = "/usr/bin/patroni", "/usr/bin/etcd"
-START_SECONDS_MAX = 120
+START_SECONDS_MAX = 300
 TTL_SECONDS = 20  # Patroni 4 takes no less
 
 

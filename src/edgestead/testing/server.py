@@ -20,8 +20,8 @@ from edgestead.server.places import private_place
 
 START_SECONDS_MAX = 300.0  # a machine that is busy with all else; one that ended is noticed at once
 END_SECONDS_MAX = 300.0
-DIG_SECONDS_MAX = 2.0  # of one try
-DIG_TRIES_MAX = 5
+DIG_SECONDS_MAX = 60.0  # of all tries
+DIG_TRY_SECONDS = 2.0
 _POLL_SECONDS = 0.01
 
 
@@ -221,13 +221,15 @@ class EdgeServer:
         host, _, port = self.ready["dns"].rpartition(":")
         ask = dns.query.tcp if tcp else dns.query.udp
         query = dns.message.make_query(name, type_)
-        for tries_left in reversed(range(DIG_TRIES_MAX)):
+        end = time.monotonic() + DIG_SECONDS_MAX
+        while True:
             try:
-                reply = ask(query, host.strip("[]"), port=int(port), timeout=DIG_SECONDS_MAX)
+                reply = ask(query, host.strip("[]"), port=int(port), timeout=DIG_TRY_SECONDS)
                 break
             except (dns.exception.Timeout, EOFError, OSError):
-                if not tries_left:
+                if time.monotonic() > end:
                     raise
+                time.sleep(_POLL_SECONDS)
         if reply.rcode() != dns.rcode.NOERROR:
             return [dns.rcode.to_text(reply.rcode())]
         return sorted(rdata.to_text() for rrset in reply.answer for rdata in rrset)
