@@ -8,7 +8,7 @@ from edgestead.testing.server import EdgeServer
 from tests.objects.hosts import Client
 
 AGAIN_SECONDS = 0.02  # while nobody listens
-PATIENCE_SECONDS = 120  # for an answer or the connection's end, and for a call that is repeated
+PATIENCE_SECONDS = 300  # for an answer or the connection's end, and for a call that is repeated
 
 
 class Cut(Exception):

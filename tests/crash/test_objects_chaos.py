@@ -15,7 +15,7 @@ SOURCE = str(Path(__file__).with_name("objects_chaos.py"))
 SETTINGS = "objects-workers = 2\nobjects-memory-mib = 250\n"
 GOOD, GOOD_LONG = 40, 1_000
 DEEDS_LONG = 400
-ANSWER_SECONDS_MAX = 60.0  # until a good object answers again: a hang, not a measure
+ANSWER_SECONDS_MAX = 300.0  # until a good object answers again: a hang, not a measure
 PROBES = 8  # objects by which it is seen that every process answers
 
 
@@ -106,12 +106,12 @@ def judge(ends, counts):
     assert counts.wrong == []
 
 
+@pytest.mark.timeout(1_800)
 def test_whatever_a_class_does_the_others_answer_again_and_lose_nothing(server):
     counts = Counts(server, GOOD)
     deeds = [*HARMLESS, "exit", "block", "allocate"]
     judge(ends_of(server, deeds, counts), counts)
-    assert "blocked its process for 1 s" in server.log
-    assert "made its process larger than 250 MiB" in server.log
+    server.wait_for_log("blocked its process for 1 s", "made its process larger than 250 MiB")
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ ROUNDS = 10
 LONG_ROUNDS = 1_000
 CALLERS = 8
 ANSWERS = range(20, 200)  # before a kill; who is killed in a call again and again, and answers none, is held
-ROUND_SECONDS_MAX = 120
+ROUND_SECONDS_MAX = 300
 
 
 class Told:

@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 ROUNDS = 10
 LONG_ROUNDS = 1_000
 WHOLE_SERVER_EVERY = 5
-ROUND_SECONDS_MAX = 120
+ROUND_SECONDS_MAX = 300
 
 
 async def one_call(caller: Line, told: Told, chance: random.Random, who: int) -> None:
@@ -73,7 +73,7 @@ async def load(server: EdgeServer, told: Told, chance: random.Random, kill: Call
     tasks = [asyncio.create_task(keep_calling(who, random.Random(chance.random()))) for who in range(CALLERS)]
     until = told.count + chance.randrange(20, 200)
     async with asyncio.timeout(ROUND_SECONDS_MAX):
-        while told.count < until:  # noqa: ASYNC110 - each answer is one more
+        while told.count < until and not any(map(asyncio.Task.done, tasks)):  # noqa: ASYNC110 - a count
             await asyncio.sleep(0.002)
     kill()
     ended.set()

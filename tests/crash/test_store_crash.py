@@ -101,7 +101,7 @@ def test_each_write_that_the_disk_refuses_is_unavailable_and_leaves_nothing(
         outcomes = {}
         for number in range(4):
             pair = [store.write(lambda tx, k=k: put(tx, k, 7)) for k in (f"{number}a", f"{number}b")]
-            wait(pair, 10)
+            wait(pair, 300)
             outcomes.update(zip((f"{number}a", f"{number}b"), pair, strict=True))
         disk.heal()
         store.write(lambda tx: put(tx, "after", 7)).result(60)

@@ -128,7 +128,7 @@ def test_nothing_acknowledged_is_lost_and_dns_agrees_with_the_api(edge_server, r
         for writer in writers:
             writer.ended.set()
         for writer in writers:
-            writer.join(120)
+            writer.join(300)
         if everything:
             edge_server.start()
 

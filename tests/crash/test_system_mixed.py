@@ -167,7 +167,7 @@ class House:
         for one in everybody:
             one.ended.set()
         for one in everybody:
-            one.join(120)
+            one.join(300)
         self.server.wait_until(self.is_well, START_SECONDS_MAX)
         assert [one.error for one in everybody if one.error] == []
         assert list(disagreements_besides_www(self.server, self.zone_id, allowed)) == []
