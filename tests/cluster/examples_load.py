@@ -26,7 +26,7 @@ OBJECTS = (
 COPIES = 4  # objects of each example, so that they are on several nodes
 HOLD_SECONDS = 2  # of a seat that nobody pays
 PAUSE_SECONDS = 0.02
-SECONDS_MAX = 180
+SECONDS_MAX = 300
 FAILED = (OSError, http.client.HTTPException)
 
 

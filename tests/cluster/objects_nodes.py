@@ -20,7 +20,7 @@ from tests.support.cluster_nodes import ClusterNodes
 
 CLASSES = Path(__file__).with_name("objects_classes.py")
 FLAGS = ("--objects", str(CLASSES), "--objects-workers", "1")
-SECONDS_MAX = 180
+SECONDS_MAX = 300
 FAILED = (OSError, http.client.HTTPException)
 
 

@@ -16,7 +16,7 @@ PART = (
 )
 EVERY = 8  # of their tests, some hundred
 CLIENTS = ("py_sdk_dns", "lexicon_cli", "octodns_newzone", "wrangler_kv")
-SECONDS_MAX = 800
+SECONDS_MAX = 1_700
 LONG_SECONDS_MAX = 7_000
 
 
@@ -40,6 +40,7 @@ def passes(*arguments, every, seconds_max):
     assert " passed" in done.stdout
 
 
+@pytest.mark.timeout(1_800)
 def test_a_part_of_the_tests_of_the_api_passes(there):
     passes(*PART, every=EVERY, seconds_max=SECONDS_MAX)
 

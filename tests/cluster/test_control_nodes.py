@@ -1,12 +1,14 @@
 """Three control nodes over one database, as real processes: any of them answers, and any may be killed."""
 
+import http.client
 import json
 import os
 import signal
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -20,18 +22,20 @@ from edgestead.sqlite.replica import ReplicaControlStore, load
 from edgestead.store.controllog import Entry, Fenced, Kind
 from edgestead.tables.schema import MIGRATIONS
 from edgestead.testing.server import wait_until
+from tests.cluster.upgrade_load import IDENTICAL
 from tests.support.cluster_nodes import ClusterNodes
 from tests.support.memory_log import catch_up
 from tests.web.conftest import Visitor
 
-SECONDS_MAX = 180
+SECONDS_MAX = 300
 REQUESTS = 100
+FAILED = (OSError, http.client.HTTPException)
 
 
 @pytest.fixture(scope="module")
 def zone(nodes):
     """Made through a process that follows, and seen through all."""
-    return until_done(lambda: nodes.servers[nodes.followers[0]].make_zone("example.com"))
+    return zone_made(nodes.servers[nodes.followers[0]], "example.com")
 
 
 def until_done(call):
@@ -44,6 +48,31 @@ def until_done(call):
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)
+
+
+def zone_made(server, name):
+    """The id of a new zone; there may be no leader for a moment, and a 503 may have made it."""
+    found = []
+
+    def is_there():
+        made = server.call("POST", "/zones", {"name": name, "account": {"id": server.ready["account_id"]}})
+        found.extend([made.result] if made.status == 200 else [])
+        listed = server.call("GET", f"/zones?name={name}")
+        found.extend(listed.result if listed.status == 200 else [])
+        return bool(found)
+
+    wait_until(is_there, SECONDS_MAX)
+    return found[0]["id"]
+
+
+def written(server, zone, name, text=""):
+    """Add a text until it is there: a 503 may have written it."""
+
+    def is_there():
+        answer = server.make_record(zone, "TXT", name, text) if text else add(server, zone, name)
+        return answer.status == 200 or str(IDENTICAL) in str(answer.body)
+
+    wait_until(is_there, SECONDS_MAX)
 
 
 def add(server, zone, name):
@@ -96,27 +125,51 @@ def position_in(server):
 
 def test_the_dashboard_of_any_node_shows_the_cluster(nodes):
     """Of a follower too, which passes it on; who leads is not behind."""
-    names = set(nodes.servers)
+    names, seen = set(nodes.servers), []
+
+    def shows_all_of_them(visitor):
+        """In the end: a node that renews late between two looks, on a busy machine, is shown as silent."""
+        answer = visitor.get("/ui/cluster.json")
+        if answer.status != 200:
+            return False
+        seen.append(json.loads(answer.text)["found"])
+        found = seen[-1]
+        states = {one["name"]: one["state"] for one in found.get("nodes", ())}
+        return (
+            found["error"] == ""
+            and states.pop(found["leader"], "") == "leads"
+            and set(states.values()) == {"follows"}
+            and {one["name"] for one in found["nodes"]} == names
+            and all(one["behind"] is not None for one in found["nodes"] if one["state"] == "follows")
+        )
+
     for name in (nodes.leader, next(iter(names - {nodes.leader}))):
         server = nodes.servers[name]
         visitor = Visitor(server)
-        assert visitor.sign_in(server.ready["api_token"]).status == 303
-        found = json.loads(visitor.get("/ui/cluster.json").text)["found"]
-
-        assert found["error"] == ""
-        states = {one["name"]: one["state"] for one in found["nodes"]}
-        assert states.pop(found["leader"]) == "leads"
-        assert set(states.values()) == {"follows"}
-        assert {one["name"] for one in found["nodes"]} == names
-        assert all(one["behind"] is not None for one in found["nodes"] if one["state"] == "follows")
+        wait_until(lambda by=visitor, at=server: by.sign_in(at.ready["api_token"]).status == 303, SECONDS_MAX)
+        try:
+            wait_until(lambda by=visitor: shows_all_of_them(by), SECONDS_MAX)
+        except TimeoutError:
+            raise AssertionError(seen[-1:]) from None
 
 
 def test_a_write_at_any_node_is_read_at_every_node_at_once(nodes, zone):
-    for name, server in nodes.servers.items():
-        assert until_done(lambda s=server, n=name: add(s, zone, f"at-{n}").result)
-        for other in nodes.servers.values():
-            assert f"at-{name}" in names_at(other, zone)
-            assert other.dig(f"at-{name}.example.com", "TXT") == [f'"at-{name}"']
+    numbers = count(1)
+
+    def is_read_at_once(at):
+        """False where a node lost its row meanwhile: of a machine that stands still nobody waits for."""
+        before, name = set(nodes.overview().rows), f"at-once-{next(numbers)}"
+        if add(at, zone, name).status != 200:
+            return False
+        read = [(name in names_at(one, zone), one.dig(f"{name}.example.com", "TXT")) for one in every]
+        if set(nodes.overview().rows) != before:
+            return False
+        assert read == [(True, [f'"{name}"'])] * len(every)
+        return True
+
+    every = list(nodes.servers.values())
+    for server in every:
+        wait_until(lambda at=server: is_read_at_once(at), SECONDS_MAX)
 
 
 def test_a_token_that_was_deleted_is_refused_everywhere_at_once(nodes, zone):
@@ -144,13 +197,14 @@ def test_a_token_that_was_deleted_is_refused_everywhere_at_once(nodes, zone):
 def test_nothing_acknowledged_is_lost_when_the_leader_is_killed(nodes, zone):
     acked = set()
     for round_ in range(3):
-        os.kill(nodes.servers[nodes.leader].children()["control"], signal.SIGKILL)
+        os.kill(nodes.servers[nodes.leader].wait_for_life("control"), signal.SIGKILL)
         for number in range(20):
             name = f"k{round_}-{number}"
             server = list(nodes.servers.values())[number % 3]
-            if add(server, zone, name).status == 200:
-                acked.add(name)
-        until_done(lambda r=round_: add(nodes.servers["a"], zone, f"k{r}-last").result)
+            with suppress(*FAILED):  # the dying one may have taken the connection
+                if add(server, zone, name).status == 200:
+                    acked.add(name)
+        written(nodes.servers["a"], zone, f"k{round_}-last")
     for server in nodes.servers.values():
         wait_until(lambda s=server: acked <= names_at(s, zone), SECONDS_MAX)
 
@@ -164,7 +218,7 @@ def test_control_that_ends_goes_on_in_the_spare_process(nodes, zone):
     os.kill(pid, signal.SIGKILL)
 
     assert server.wait_for_life("control", pid) == spare
-    until_done(lambda: add(nodes.servers[nodes.followers[0]], zone, "after-a-spare").result)
+    written(nodes.servers[nodes.followers[0]], zone, "after-a-spare")
     wait_until(lambda: "after-a-spare" in names_at(server, zone), SECONDS_MAX)
     server.wait_until(lambda: server.children().get("control-spare", spare) != spare, SECONDS_MAX)
 
@@ -193,7 +247,7 @@ def test_a_leader_that_was_stopped_is_fenced_and_answers_nothing_old(nodes, zone
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
-        until_done(lambda: add(others[0], zone, "while-stopped").result)
+        written(others[0], zone, "while-stopped")
         assert "while-stopped" in names_at(others[1], zone)
         assert nodes.leader != old
         assert number not in nodes.overview().rows
@@ -205,8 +259,9 @@ def test_a_leader_that_was_stopped_is_fenced_and_answers_nothing_old(nodes, zone
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
 
-    answer = server.call("GET", f"/zones/{zone}/dns_records?name=while-stopped.example.com")
-    assert answer.status == 503 or answer.result
+    with suppress(*FAILED):  # the one that was fenced ends
+        answer = server.call("GET", f"/zones/{zone}/dns_records?name=while-stopped.example.com")
+        assert answer.status == 503 or answer.result
     wait_until(lambda: "while-stopped" in names_at(server, zone), SECONDS_MAX)
 
 
@@ -214,13 +269,15 @@ def test_a_whole_node_may_go_and_come_back(nodes, zone):
     old = nodes.leader
     nodes.servers[old].kill()
     others = [server for name, server in nodes.servers.items() if name != old]
-    until_done(lambda: add(others[0], zone, "while-away").result)
-    assert others[1].dig("while-away.example.com", "TXT") == ['"while-away"']
+    written(others[0], zone, "while-away")
+    wait_until(lambda: others[1].dig("while-away.example.com", "TXT") == ['"while-away"'], SECONDS_MAX)
 
     nodes.servers[old].start()
 
     wait_until(lambda: "while-away" in names_at(nodes.servers[old], zone), SECONDS_MAX)
-    assert nodes.servers[old].dig("while-away.example.com", "TXT") == ['"while-away"']
+    wait_until(
+        lambda: nodes.servers[old].dig("while-away.example.com", "TXT") == ['"while-away"'], SECONDS_MAX
+    )
 
 
 def test_requests_at_any_node_are_taken_off_what_a_user_has_left_at_all(nodes, zone):
@@ -283,9 +340,11 @@ def test_a_node_that_follows_stores_a_base_from_which_another_one_begins(nodes, 
 
         load(tmp_path / "control.db", log)
         with closing(ReplicaControlStore(tmp_path / "control.db", log, MIGRATIONS)) as copy:
-            catch_up(copy, log)
-            copies = [contents(copy.database.readers.rows)]
-            for server in nodes.servers.values():
-                wait_until(lambda s=server: position_in(s) >= copy.position.sequence, SECONDS_MAX)
-                copies.append(contents_of(server))
-    assert all(one == copies[0] for one in copies)
+
+            def has_what_all_have():
+                """In the end: processes write of themselves, which quotas are used up, say."""
+                catch_up(copy, log)
+                found = contents(copy.database.readers.rows)
+                return all(contents_of(server) == found for server in nodes.servers.values())
+
+            wait_until(has_what_all_have, SECONDS_MAX)

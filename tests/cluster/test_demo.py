@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from edgestead.cli.cluster import demo, demo_place
 from edgestead.cli.main import cli
 from edgestead.server.verifying import verify
-from edgestead.testing.server import is_running
-from tests.cluster.examples_load import OBJECTS, Load
+from edgestead.testing.server import is_running, wait_until
+from tests.cluster.examples_load import OBJECTS, SECONDS_MAX, Load
 
 LONG_SECONDS = 600
 BETWEEN = 3  # writes that are acknowledged between two kills
@@ -31,6 +31,8 @@ def temporary(tmp_path_factory, postgres_binaries, monkeypatch):
     made.chmod(0o711)
     monkeypatch.setenv("TMPDIR", str(made))
     monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(demo, "SETTLE_SECONDS_MAX", SECONDS_MAX)
+    monkeypatch.setattr(demo_place, "START_SECONDS_MAX", SECONDS_MAX)
     yield made
     made.rmdir()  # nothing is left in it
 
@@ -83,6 +85,7 @@ def survives(place, everything):
     return demo._looked_at(place, writes.acked)
 
 
+@pytest.mark.timeout(1_800)
 def test_the_demo_shows_take_overs_and_survives_more_of_them(temporary, capsys):
     """So do the examples of stateful objects, under load meanwhile."""
     with demo_place.opened(lambda words: None, OBJECTS) as place:
@@ -109,8 +112,9 @@ def test_the_demo_shows_take_overs_and_survives_more_of_them(temporary, capsys):
 def operators_see_it_and_change_it(place, target):
     run = Cluster(place.nodes[0].folder)
 
-    facts = json.loads(run("status", "--json"))
-    assert facts["troubles"] == []
+    # A node that renews late between two looks, on a busy machine, is shown as silent.
+    wait_until(lambda: run.says('"troubles":[]', "status", "--json"), SECONDS_MAX)
+    facts = json.loads(run.said)
     states = {one["name"]: one["state"] for one in facts["nodes"]}
     assert sorted(states.values()) == ["follows", "follows", "leads"]
     follower = next(name for name, state in states.items() if state == "follows")
@@ -119,7 +123,7 @@ def operators_see_it_and_change_it(place, target):
     drained = json.loads(run("drain", follower, "--json"))
     assert drained["leader"] not in ("", follower)
     assert place.leader() == drained["leader"]
-    assert "Nothing is in the way" in run("upgrade-check")
+    wait_until(lambda: run.says("Nothing is in the way", "upgrade-check"), SECONDS_MAX)
     assert json.loads(run("export", str(target), "--json"))["objects"] > len(demo.BOOKS)
     assert list(verify(target, lambda folder: [])) == []
     shutil.rmtree(target)
@@ -129,7 +133,13 @@ class Cluster:
     """Runs commands on the folder of a node."""
 
     def __init__(self, folder):
-        self._folder = folder
+        self._folder, self.said = folder, ""
+
+    def says(self, text, *words):
+        """Whether a command ends well, and says that, blanks apart."""
+        done = CliRunner().invoke(cli, ["cluster", *words, "--cluster", str(self._folder)])
+        self.said = done.stdout
+        return done.exit_code == 0 and "".join(text.split()) in "".join(self.said.split())
 
     def __call__(self, *words):
         done = CliRunner().invoke(cli, ["cluster", *words, "--cluster", str(self._folder)])

@@ -18,11 +18,12 @@ from edgestead.server.founding.found import AUTHORITY
 from edgestead.server.founding.look import look
 from edgestead.server.founding.node import opened
 from edgestead.testing.server import EdgeServer, wait_until
+from tests.cluster.test_control_nodes import until_done, zone_made
 from tests.support.canary import found_at
 from tests.support.cluster_nodes import ClusterNodes
 from tests.support.links import Line
 
-SECONDS_MAX = 180
+SECONDS_MAX = 300
 
 
 @pytest.fixture(scope="module")
@@ -41,38 +42,55 @@ def cluster(postgres, tmp_path_factory):
 
 def test_what_any_control_node_has_answered_the_edge_answers(cluster):
     made, edge = cluster
-    zone = made.servers["a"].make_zone("example.com")
-    for number, name in enumerate(["a", "b"] * 3, 1):
-        answer = made.servers[name].make_record(zone, "A", f"w{number}.example.com", f"192.0.2.{number}")
+    zone = zone_made(made.servers["a"], "example.com")
+    numbers = count(1)
+
+    def is_answered_at_once(at):
+        """False where the answer names the edge as behind: a machine that stood still ends leases."""
+        number = next(numbers)
+        name, address = f"w{number}.example.com", f"192.0.2.{number}"
+        answer = made.servers[at].make_record(zone, "A", name, address)
+        if answer.status == 503 or "edge-behind" in answer.headers:
+            return False
         assert answer.status == 200, answer
-        assert edge.dig(f"w{number}.example.com") == [f"192.0.2.{number}"]
+        assert edge.dig(name) == [address]
+        return True
+
+    for at in ["a", "b"] * 3:
+        wait_until(lambda one=at: is_answered_at_once(one), SECONDS_MAX)
 
 
 def test_the_answer_to_a_write_names_the_edge_that_is_behind_whoever_it_follows(cluster):
     made, edge = cluster
     leader, (follower,) = made.leader, made.followers
-    zone = made.servers[leader].make_zone("example.org")
+    zone = zone_made(made.servers[leader], "example.org")
     numbers = count(1)
     with_line = Line(address_of(made.addresses[follower]))
     try:
         follow(edge, "{}:{}".format(*with_line.address))
         for name in (leader, follower):
             wait_until(lambda at=name: told_behind(made.servers[at], zone, numbers) is None, SECONDS_MAX)
-        assert behind(made.servers[leader]) == 0
+        wait_until(lambda: behind(made.servers[leader]) == 0, SECONDS_MAX)
 
         with_line.cut()
 
         for name in (leader, follower, leader):
             assert told_behind(made.servers[name], zone, numbers) == "ams-1"
-        assert behind(made.servers[leader]) == 1
+        wait_until(lambda: behind(made.servers[leader]) == 1, SECONDS_MAX)
         wait_until(lambda: edge_facts(made).state == "away", SECONDS_MAX)
         with_line.heal()
         wait_until(lambda: behind(made.servers[leader]) == 0, SECONDS_MAX)
         wait_until(lambda: edge_facts(made)[1:3] == ("live", 0), SECONDS_MAX)
         assert edge_facts(made).release == __version__
-        for name in (leader, follower):
-            assert told_behind(made.servers[name], zone, numbers) is None
+
+        def is_waited_for(at):
+            if told_behind(made.servers[at], zone, numbers) is not None:
+                return False
             assert edge.dig(f"b{next(numbers) - 1}.example.org") != ["NXDOMAIN"]
+            return True
+
+        for name in (leader, follower):
+            wait_until(lambda at=name: is_waited_for(at), SECONDS_MAX)
     finally:
         follow(edge, *made.addresses.values())
         with_line.close()
@@ -99,7 +117,11 @@ def follow(edge, *addresses):
 
 
 def told_behind(server, zone, numbers):
-    """Write a record, and see which nodes the answer names."""
+    """Write a record, and see which nodes the answer names; again where nobody leads for a moment."""
+    return until_done(lambda: _told_behind(server, zone, numbers))
+
+
+def _told_behind(server, zone, numbers):
     base = urlsplit(server.ready["api_base"])
     connection = http.client.HTTPConnection(base.netloc, timeout=SECONDS_MAX)
     headers = {"authorization": f"Bearer {server.ready['api_token']}", "content-type": "application/json"}
@@ -157,7 +179,7 @@ def test_the_edge_holds_no_way_to_the_database_and_no_key_of_control(cluster):
 def test_the_edge_goes_to_another_control_node_when_its_own_is_gone(cluster):
     made, edge = cluster
     server = made.servers["a"]
-    zone = server.make_zone("example.net")
+    zone = zone_made(server, "example.net")
     before = len(edge.log)
     followed = edge.log.rsplit("dns: following ", 1)[1][0]
     other = made.servers["b" if followed == "a" else "a"]
@@ -172,5 +194,5 @@ def test_the_edge_goes_to_another_control_node_when_its_own_is_gone(cluster):
 
     wait_until(is_written, SECONDS_MAX)
     name = f"n{len(answers) - 1}.example.net"
-    assert other.dig(name) == ["192.0.2.9"]
+    wait_until(lambda: other.dig(name) == ["192.0.2.9"], SECONDS_MAX)
     edge.wait_until(lambda: edge.dig(name) == ["192.0.2.9"], SECONDS_MAX)

@@ -1,10 +1,12 @@
 """Control nodes whose certificates have ended, as real servers: each makes its next one when it starts."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from edgestead.server.nodes import identity
+from tests.cluster.test_control_nodes import answered, zone_made
 from tests.support.cluster_nodes import ClusterNodes
 
 AWAY = timedelta(days=identity.CERTIFICATE_DAYS + 1)
@@ -24,8 +26,10 @@ def nodes(postgres, tmp_path):
 def test_nodes_that_were_off_when_their_certificates_ended_speak_to_each_other_again(nodes):
     nodes.start()
     (follower,) = nodes.followers
-    zone = nodes.servers[follower].make_zone("example.com")  # the leader makes it, over the nodes' port
-    assert zone in {one["id"] for one in nodes.servers[nodes.leader].call("GET", "/zones").result}
+    # the leader makes it, over the nodes' port
+    zone = zone_made(nodes.servers[follower], "example.com")
+    listed = answered(partial(nodes.servers[nodes.leader].call, "GET", "/zones")).result
+    assert zone in {one["id"] for one in listed}
     for server in nodes.servers.values():
         certificate = (server.data_dir / "cluster" / "node.crt").read_bytes()
         assert identity.renewal_of(certificate) > datetime.now(UTC)

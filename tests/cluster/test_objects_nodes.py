@@ -15,6 +15,7 @@ from edgestead.cluster.placement import REGION_SLOTS, SLOTS
 from edgestead.postgres.incarnations import DELETE_ROW
 from edgestead.postgres.slots import look
 from edgestead.testing.server import wait_until
+from tests.cluster import test_control_nodes as control_nodes
 from tests.cluster.list_checker import NEVER
 from tests.cluster.objects_nodes import FLAGS, SECONDS_MAX, Load, names_at, node_of, workers_of
 from tests.support.cluster_nodes import ClusterNodes
@@ -53,25 +54,32 @@ def answered(server, path, *arguments):
     return found[-1].result
 
 
-def test_objects_of_a_class_with_a_region_live_on_nodes_of_that_region_and_are_called_at_any(nodes):
-    pid = nodes.servers["c"].children()["objects-0"]
+def lives_at(nodes, node, server, path, *arguments):
+    """The object says which process has it. One that lost its lease on a busy machine gets it back."""
+    wait_until(
+        lambda: answered(server, path, *arguments) == nodes.servers[node].children().get("objects-0"),
+        SECONDS_MAX,
+    )
 
+
+def test_objects_of_a_class_with_a_region_live_on_nodes_of_that_region_and_are_called_at_any(nodes):
     for turn, path in enumerate(PINNED):
         servers = [*nodes.servers.values()] * 2
-        assert answered(servers[turn % 3], f"{path}/put", turn) == pid
+        lives_at(nodes, "c", servers[turn % 3], f"{path}/put", turn)
         server = servers[turn % 3 + 1]
         wait_until(lambda at=server, of=path, n=turn: answered(at, f"{of}/get") == [n, True], SECONDS_MAX)
+    wait_until(
+        lambda: edgecli(nodes.servers["a"], "object", "where", "Pinned", "0")["node"] == "c", SECONDS_MAX
+    )
     there = edgecli(nodes.servers["a"], "object", "where", "Pinned", "0")
-
-    assert (there["node"], there["region"]) == ("c", "fra")
+    assert there["region"] == "fra"
     assert there["slot"] in range(SLOTS, SLOTS + REGION_SLOTS)
 
 
 def test_an_object_is_one_wherever_it_is_asked(nodes, names):
     for node, (name, _) in names.items():
-        pid = nodes.servers[node].children()["objects-0"]
         for number, server in enumerate(nodes.servers.values()):
-            assert answered(server, f"Numbers/{name}/where") == pid
+            lives_at(nodes, node, server, f"Numbers/{name}/where")
             answered(server, f"Numbers/{name}/append", number)
         for server in nodes.servers.values():
             assert answered(server, f"Numbers/{name}/read") == [0, 1, 2]
@@ -80,18 +88,22 @@ def test_an_object_is_one_wherever_it_is_asked(nodes, names):
 def test_any_node_says_where_an_object_is_and_how_many_slots_each_has(nodes, names):
     for node, (name, _) in names.items():
         for server in nodes.servers.values():
-            assert edgecli(server, "object", "where", "Numbers", name)["node"] == node
-    view = look(nodes.link)
+            wait_until(
+                lambda at=server, of=name, n=node: edgecli(at, "object", "where", "Numbers", of)["node"] == n,
+                SECONDS_MAX,
+            )
 
-    def all_renew():  # between two looks, which on a busy machine may be too close together
-        shares = [one["objects"] for one in status_at(nodes.servers["b"])["nodes"]]
-        return {(one["processes"], one["silent"], one["drains"]) for one in shares} == {(1, 0, False)}
+    def all_have_their_share():  # and have renewed between two looks, which may be too close together
+        found = status_at(nodes.servers["b"])
+        shares = [one["objects"] for one in found["nodes"]]
+        return (
+            {(one["processes"], one["silent"], one["drains"]) for one in shares} == {(1, 0, False)}
+            and sum(one["slots"] for one in shares) == len(look(nodes.link).slots)
+            and found["free_slots"] == 0
+            and found["regions"] == {"fra": "c"}
+        )
 
-    wait_until(all_renew, SECONDS_MAX)
-    found = status_at(nodes.servers["b"])
-    assert sum(one["objects"]["slots"] for one in found["nodes"]) == len(view.slots)
-    assert found["free_slots"] == 0
-    assert found["regions"] == {"fra": "c"}
+    wait_until(all_have_their_share, SECONDS_MAX)
 
 
 def test_operators_read_change_and_restore_an_object_from_any_node_while_calls_run(nodes, names):
@@ -130,22 +142,36 @@ def test_a_request_and_a_call_of_another_object_go_to_its_node(nodes, names):
         nodes.servers["a"], f"Numbers/{a}/read"
     )
 
-    connection = http.client.HTTPConnection(nodes.servers["a"].ready["objects"], timeout=SECONDS_MAX)
-    token = nodes.servers["a"].ready["api_token"]
-    connection.request("POST", f"/objects/Numbers/{b}/fetch/x", b"word", {"Authorization": f"Bearer {token}"})
-    answer = connection.getresponse()
-    said = answer.read()
-    connection.close()
+    said = []
 
-    assert (answer.status, said) == (200, f"{b} heard word".encode())
+    def is_fetched():
+        said.append(fetched(nodes.servers["a"], f"/objects/Numbers/{b}/fetch/x", b"word"))
+        return said[-1][0] != 503  # a slot may just be moving
+
+    wait_until(is_fetched, SECONDS_MAX)
+    assert said[-1] == (200, f"{b} heard word".encode())
+
+
+def fetched(server, path, body):
+    connection = http.client.HTTPConnection(server.ready["objects"], timeout=SECONDS_MAX)
+    connection.request("POST", path, body, {"Authorization": f"Bearer {server.ready['api_token']}"})
+    answer = connection.getresponse()
+    said = answer.status, answer.read()
+    connection.close()
+    return said
 
 
 def make_token(server):
-    groups = server.call("GET", "/user/tokens/permission_groups").result
+    """Asked again where nobody leads for a moment."""
+
+    def ask(*request):
+        return control_nodes.answered(lambda: server.call(*request)).result
+
+    groups = ask("GET", "/user/tokens/permission_groups")
     group = next(one["id"] for one in groups if one["name"] == "Objects Invoke")
     resources = {f"com.cloudflare.api.account.{server.ready['account_id']}": "*"}
     policy = {"effect": "allow", "permission_groups": [{"id": group}], "resources": resources}
-    return server.call("POST", "/user/tokens", {"name": "short", "policies": [policy]}).result
+    return ask("POST", "/user/tokens", {"name": "short", "policies": [policy]})
 
 
 def test_a_token_that_ends_at_one_node_ends_at_the_objects_of_all(nodes, names):
@@ -158,9 +184,8 @@ def test_a_token_that_ends_at_one_node_ends_at_the_objects_of_all(nodes, names):
     for call in calls:
         wait_until(lambda c=call: c().status == 200, SECONDS_MAX)
 
-    assert nodes.servers["b"].call("DELETE", f"/user/tokens/{token['id']}").status == 200
-
-    assert {call().status for call in calls} <= {401, 403}
+    wait_until(lambda: is_deleted(nodes.servers["b"], token), SECONDS_MAX)
+    assert {control_nodes.answered(call).status for call in calls} <= {401, 403}
 
 
 def is_deleted(server, token):
@@ -226,7 +251,7 @@ def test_nothing_acknowledged_is_lost_when_a_process_is_killed(nodes):
             load.wait_for(30)
     load.check()
     for node, (name, _) in lists.items():
-        assert node_of(nodes, name) == node
+        wait_until(lambda of=name, n=node: node_of(nodes, of) == n, SECONDS_MAX)
 
 
 def test_alarms_ring_once_wherever_they_were_set_while_processes_are_killed(nodes):

@@ -1,6 +1,7 @@
 """Lists in a cluster are linearizable while processes are killed, stand still, start, drain and end."""
 
 import asyncio
+import itertools
 import time
 from contextlib import closing, contextmanager
 from itertools import product
@@ -287,15 +288,24 @@ async def each(bells, does):
 async def ring(dsn, folder, count):
     """Bells that are to ring while processes are killed and start; returns how often each did.
 
-    A third of them is set before each kill, to ring behind it. The second place stays empty until others
-    have rung all that was set.
+    A third of them is set before each kill, to ring behind it: on a slow machine all may ring before it, and
+    others are set with more time. The second place stays empty until others have rung all that was set.
     """
     bells = [f"bell-{number}" for number in range(count)]
     world, said = Processes(dsn, folder), []
-    patience_s, due_ms = PATIENCE_SECONDS + count / 20, 2_000 + count
+    patience_s = PATIENCE_SECONDS + count / 20
 
-    async def set_bell(bell):
-        await answered(world, bell, "ring_at", int(time.time() * 1000) + due_ms)
+    async def set_bells(some, link):
+        for due_ms in (more * (2_000 + count) for more in itertools.count(1)):
+
+            async def set_bell(bell, due_ms=due_ms):
+                await answered(world, bell, "ring_at", int(time.time() * 1000) + due_ms)
+
+            await each(some, set_bell)
+            if link.rows(UNSET)[0][0]:
+                return
+            some = [f"bell-{number}" for number in range(len(bells), len(bells) + len(some))]
+            bells.extend(some)
 
     try:
         for node in "abc":
@@ -303,7 +313,7 @@ async def ring(dsn, folder, count):
         with closing(Link(dsn)) as link:
             for number, node in enumerate("abc"):
                 async with asyncio.timeout(patience_s):
-                    await each(bells[number::3], set_bell)
+                    await set_bells(bells[:count][number::3], link)
                     said.append(await rung_without(world, node, link, all_of_them=node == "b"))
                 await world.start(node)
         async with asyncio.timeout(patience_s):
@@ -321,10 +331,9 @@ async def rung_without(world, node, link, *, all_of_them):
     process = next(process for process in world.living if process.name == node)
     process.kill()
     pending = left = link.rows(UNSET)[0][0]
-    assert pending, "all have rung before the kill"
     if all_of_them:
         await until_gone(world, process)
-    while left if all_of_them else left == pending:
+    while left if all_of_them else left == pending > 0:
         await asyncio.sleep(0.05)
         left = link.rows(UNSET)[0][0]
     return f"{pending - left} of {pending} rang while {node} was away"
@@ -347,4 +356,6 @@ async def answered(world, bell, method, *arguments):
 
 @pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.long)])
 def test_alarms_ring_once_whichever_process_has_them(postgres, tmp_path, count):
-    assert asyncio.run(ring(postgres.database(), tmp_path, count)) == [1] * count
+    rung = asyncio.run(ring(postgres.database(), tmp_path, count))
+    assert len(rung) >= count
+    assert set(rung) == {1}

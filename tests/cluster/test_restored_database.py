@@ -16,7 +16,7 @@ import pytest
 from edgestead.server.own_postgres import OwnPostgres
 from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer, wait_until
-from tests.cluster.test_control_nodes import until_done
+from tests.cluster.test_control_nodes import zone_made
 from tests.support.pairs import CA, issued
 from tests.support.postgres import own_folder
 
@@ -169,7 +169,7 @@ def test_a_managed_database_and_back_to_a_moment(managed, tmp_path):
             status = json.loads(edgecli("cluster", "status", "--json", "--cluster", folder, code=1))
             assert status["copies"].startswith("one copy")
             assert PASSWORD not in json.dumps(status)
-            zone = until_done(lambda: server.make_zone("example.com"))
+            zone = zone_made(server, "example.com")
             write(server, zone, "before.example.com", "192.0.2.1")
             managed.back_up()
             write(server, zone, "kept.example.com", "192.0.2.2")

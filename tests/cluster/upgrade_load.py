@@ -19,7 +19,7 @@ import dns.query
 
 from edgestead.testing.server import EdgeServer, wait_until
 
-SECONDS_MAX = 180
+SECONDS_MAX = 300
 QUERY_SECONDS = 2.0
 PAUSE_SECONDS = 0.02  # of a client between two requests, and before it repeats one
 FAILED = (OSError, http.client.HTTPException)

@@ -29,7 +29,7 @@ from edgestead.tables.schema import MIGRATIONS
 from edgestead.testing.server import EdgeServer, wait_until
 from tests.support.postgres import CLUSTER_ID
 
-LEAD_SECONDS_MAX = 60
+LEAD_SECONDS_MAX = 300
 NO_REGIONS: Mapping[str, str] = MappingProxyType({})
 ROLES = ("control", "edge", "objects")
 INVITED_SECONDS = 3_600
