@@ -21,6 +21,8 @@ from edgestead.server.founding.node import ControlNode
 from edgestead.server.nodes.in_postgres import PostgresRegistry
 from edgestead.server.nodes.registry import Node
 
+pytestmark = pytest.mark.usefixtures("patient_leases")
+
 SLOTS = range(20)
 
 

@@ -15,6 +15,8 @@ from edgestead.postgres.controllog import PostgresControlLog
 from edgestead.postgres.incarnations import Clerk, bury
 from edgestead.store.controllog import Entry, Fenced, Kind
 
+pytestmark = pytest.mark.usefixtures("patient_leases")
+
 
 @pytest.fixture
 def dsn(postgres):

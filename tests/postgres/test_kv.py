@@ -19,6 +19,8 @@ from edgestead.store.controllog import NotLeader
 from edgestead.store.kv import INLINE_BYTES_MAX, Allowance, Incoming, Pair
 from tests.support.postgres import pair
 
+pytestmark = pytest.mark.usefixtures("patient_leases")
+
 NS = "a" * 32
 NOW = 1_800_000_000
 

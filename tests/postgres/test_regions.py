@@ -12,6 +12,8 @@ from edgestead.postgres.connection import Link
 from edgestead.postgres.regions import RegionsDiffer
 from edgestead.postgres.slots import SlotClerk
 
+pytestmark = pytest.mark.usefixtures("patient_leases")
+
 FRA = {"Booking": "fra", "Other": ""}
 
 

@@ -15,6 +15,8 @@ from edgestead.postgres.connection import Link
 from edgestead.postgres.slots import NotListed, SlotClerk, drain
 from tests.cluster.slots_world import Database
 
+pytestmark = pytest.mark.usefixtures("patient_leases")
+
 NODES = ("a", "b", "c")
 ALL = -1  # the map from its beginning
 

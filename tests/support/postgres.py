@@ -26,6 +26,7 @@ from edgestead.server.own_postgres import OwnPostgres, dsn_of, find_binaries
 __all__ = ["Cluster", "Pair", "Postgres", "cluster", "find_binaries", "pair", "postgres", "postgres_binaries"]
 CLUSTER_ID = "test-cluster"
 TEMPLATE = "edge_template"
+PATIENCE_SECONDS = 300.0
 
 
 class Cluster(OwnPostgres):
@@ -172,3 +173,14 @@ def postgres_binaries() -> Path:
 def postgres(postgres_binaries: Path) -> Iterator[Postgres]:
     with cluster(postgres_binaries) as server, closing(Postgres(server)) as made:
         yield made
+
+
+@pytest.fixture
+def patient_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No statement and no transaction of clerks ends because the machine stood still for a moment."""
+    from edgestead.postgres import controllog, incarnations, regions, slots
+
+    for module in (incarnations, slots):
+        monkeypatch.setattr(module, "DEADLINE_SECONDS", PATIENCE_SECONDS)
+    for module in (controllog, incarnations, regions, slots):
+        monkeypatch.setattr(module, "IDLE_MS_MAX", int(1_000 * PATIENCE_SECONDS))
