@@ -19,6 +19,7 @@ from edgestead.cli.main import cli
 from edgestead.server.verifying import verify
 from edgestead.testing.server import is_running, wait_until
 from tests.cluster.examples_load import OBJECTS, SECONDS_MAX, Load
+from tests.cluster.test_objects_nodes import cluster_command
 
 LONG_SECONDS = 600
 BETWEEN = 3  # writes that are acknowledged between two kills
@@ -142,7 +143,7 @@ class Cluster:
         return done.exit_code == 0 and "".join(text.split()) in "".join(self.said.split())
 
     def __call__(self, *words):
-        done = CliRunner().invoke(cli, ["cluster", *words, "--cluster", str(self._folder)])
+        done = cluster_command(*words, "--cluster", str(self._folder))
         assert done.exit_code == 0, done.output
         return done.stdout
 

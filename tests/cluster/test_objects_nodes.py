@@ -400,13 +400,33 @@ def edgecli(server, *words):
         "EDGE_OBJECTS_ADDR": server.ready["objects"],
         "EDGE_TOKEN": server.ready["api_token"],
     }
-    done = CliRunner().invoke(cli, [*words, "--json"], env=env)
-    assert done.stdout, done.output
-    return json.loads(done.stdout)
+    said = []
+
+    def is_said():  # no node answers, and the database is not reached, while the machine stands still
+        said.append(CliRunner().invoke(cli, [*words, "--json"], env=env))
+        return bool(said[-1].stdout)
+
+    try:
+        wait_until(is_said, SECONDS_MAX)
+    except TimeoutError:
+        raise AssertionError(said[-1].output) from None
+    return json.loads(said[-1].stdout)
 
 
 def cluster(command, name, server, *flags):
     """What `edgecli cluster` says about a node, on the machine of a server."""
-    done = CliRunner().invoke(cli, ["cluster", command, name, "--cluster", str(server.data_dir), *flags])
+    done = cluster_command(command, name, "--cluster", str(server.data_dir), *flags)
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+def cluster_command(*words):
+    """What becomes of one, again where it did not reach the database of a machine that stood still."""
+    said = []
+
+    def is_reached():
+        said.append(CliRunner().invoke(cli, ["cluster", *words]))
+        return "Error: the cluster's database: " not in said[-1].output
+
+    wait_until(is_reached, SECONDS_MAX)
+    return said[-1]

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import threading
+import urllib.error
 import urllib.request
 from contextlib import suppress
 from itertools import count
@@ -177,8 +178,20 @@ def upload(server, path, body, boundary):
             "Content-Type": f"multipart/form-data; boundary={boundary}",
         },
     )
-    with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
-        return json.loads(answer.read())
+    answers = []
+
+    def is_taken():  # there may be no leader for a moment
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+                answers.append(json.loads(answer.read()))
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            error.close()
+        return bool(answers)
+
+    wait_until(is_taken, SECONDS_MAX)
+    return answers[0]
 
 
 def test_key_values_are_written_and_read_at_any_node(nodes, follower):

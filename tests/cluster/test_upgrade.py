@@ -11,14 +11,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 import edgestead
-from edgestead.cli.main import cli
 from edgestead.model.served import KIND_ZONE, ServedZone
 from edgestead.server import stores
 from edgestead.testing.server import EdgeServer, wait_until
 from tests.cluster.objects_nodes import FLAGS, Load, names_at, node_of
+from tests.cluster.test_objects_nodes import cluster_command
 from tests.cluster.upgrade_load import SECONDS_MAX, Traffic
 from tests.releases.kept import RECORDS, ZONE
 from tests.support import newer
@@ -43,7 +42,7 @@ def nodes(postgres, tmp_path):
 
 
 def cluster(command, name, server):
-    done = CliRunner().invoke(cli, ["cluster", command, name, "--cluster", str(server.data_dir)])
+    done = cluster_command(command, name, "--cluster", str(server.data_dir))
     assert done.exit_code == 0, done.output
 
 

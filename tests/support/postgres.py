@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from edgestead.cluster.placement import SLOTS
-from edgestead.postgres import schema
+from edgestead.postgres import connection, schema
 from edgestead.postgres.connection import Link
 from edgestead.server.own_postgres import OwnPostgres, dsn_of, find_binaries
 
@@ -162,11 +162,14 @@ def pair(binaries: Path, **options: Any) -> Iterator[Pair]:
 
 
 @pytest.fixture(scope="session")
-def postgres_binaries() -> Path:
+def postgres_binaries() -> Iterator[Path]:
+    """From here on this process waits for a connection also while the machine stands still."""
     found = find_binaries()
     if found is None:
         pytest.skip("THE CLUSTER IS NOT TESTED: PostgreSQL is not installed (apt install postgresql)")
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "CONNECT_SECONDS_MAX", 60)
+        yield found
 
 
 @pytest.fixture(scope="session")
