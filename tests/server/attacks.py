@@ -27,7 +27,7 @@ from tests.server.test_disk_steps import fill_to, free_bytes
 from tests.server.test_full_disk import is_full
 from tests.support.frozen import Frozen
 
-TRY_SECONDS = 1.0  # a resolver, a browser asks again
+TRY_SECONDS = 3.0  # a resolver, a browser asks again
 PAUSE_SECONDS = 0.02  # of good clients: two cores also run the attacks
 HELD_PAUSE_SECONDS = 0.2
 HANG_SECONDS_MAX = 10.0

@@ -65,5 +65,5 @@ class Resolver:
     def close(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
             last.sendto(b"", self.socket.getsockname())
-        self._thread.join(60)
+        self._thread.join(300)
         self.socket.close()

@@ -36,7 +36,7 @@ def test_a_server_of_today_that_allows_it_takes_the_header(new_server):
 
 def ask(server, day):
     base = urlsplit(server.ready["api_base"])
-    connection = http.client.HTTPConnection(base.netloc, timeout=60)
+    connection = http.client.HTTPConnection(base.netloc, timeout=300)
     headers = {"Authorization": f"Bearer {server.ready['api_token']}", "Edge-As-Of": day}
     try:
         connection.request("GET", base.path + "/zones", headers=headers)

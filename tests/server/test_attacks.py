@@ -20,7 +20,7 @@ from tests.server.small_disk import small_disk, why_not
 DISK_MIB = 640  # each of three objects processes keeps two segments of its log, 128 MiB
 SERVED_MIN = 10  # by each good client, while a mix goes on
 MIX_SECONDS, MIX_SECONDS_LONG = 2.0, 20.0
-STEPS_SECONDS_MAX = 120.0  # a hang, not a measure
+STEPS_SECONDS_MAX = 300.0  # a hang, not a measure
 CONNECTIONS, CONNECTIONS_LONG = 100, 1_000
 MIXES_LONG = 30
 SETTINGS = """
@@ -135,6 +135,7 @@ def house(new_server, tmp_path):
     origin.close()
 
 
+@pytest.mark.timeout(1_800)
 def test_good_clients_are_served_under_every_mix_of_attacks(house):
     house.withstand(MIXES, MIX_SECONDS)
 

@@ -42,7 +42,7 @@ def edgecli(*arguments):
         [sys.executable, "-P", "-m", "edgestead", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env=environment(),
     )
 
@@ -83,7 +83,7 @@ def serial(server, zone="example.com"):
 
 def visit(server, host, path):
     """The status that the edge answers."""
-    connection = http.client.HTTPConnection(server.ready["http"], timeout=30)
+    connection = http.client.HTTPConnection(server.ready["http"], timeout=300)
     connection.request("GET", path, headers={"Host": host})
     with closing(connection):
         return connection.getresponse().status
@@ -108,7 +108,7 @@ def test_a_backup_of_a_running_server_is_a_server_again(filled, new_server, tmp_
     assert again.dig("www.example.com") == ["192.0.2.1"]
     assert again.call("GET", f"{filled.space}/values/small").body == "s"
     assert again.call("GET", f"{filled.space}/values/large").body == LARGE
-    again.wait_until(lambda: serial(again) > before, 60)
+    again.wait_until(lambda: serial(again) > before, 300)
     again.make_record(again.call("GET", "/zones").result[0]["id"], "A", "new", "192.0.2.2")
     assert again.dig("new.example.com") == ["192.0.2.2"]
     assert "is whole" in done("verify", "--data-dir", again.data_dir)
@@ -129,7 +129,7 @@ def test_events_and_clearances_survive_a_loss(edge_server, new_server, tmp_path)
     assert edge_server.call("PUT", phase, {"rules": [rule]}).status == 200
     edge_server.make_record(zone, "A", "www", "127.0.0.1", proxied=True)
     assert visit(edge_server, "www.example.com", "/no") == 403
-    edge_server.wait_until(lambda: events_of(edge_server, zone), 60)
+    edge_server.wait_until(lambda: events_of(edge_server, zone), 300)
     event = events_of(edge_server, zone)
 
     done("backup", tmp_path / "backup", "--data-dir", edge_server.data_dir)
@@ -140,7 +140,7 @@ def test_events_and_clearances_survive_a_loss(edge_server, new_server, tmp_path)
 
     assert events_of(again, zone) == event
     assert visit(again, "www.example.com", "/no") == 403
-    again.wait_until(lambda: len(events_of(again, zone)) == 2, 60)
+    again.wait_until(lambda: len(events_of(again, zone)) == 2, 300)
     keys = [(server.data_dir / "challenge-keys.json").read_bytes() for server in (edge_server, again)]
     assert keys[0] == keys[1]
 
@@ -159,7 +159,7 @@ def test_everything_acknowledged_before_is_in_a_backup_made_under_load(filled, n
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        filled.wait_until(lambda: len(acknowledged) >= 5 or not writer.is_alive(), 60)
+        filled.wait_until(lambda: len(acknowledged) >= 5 or not writer.is_alive(), 300)
         before = list(acknowledged)
         done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
     finally:
@@ -280,7 +280,7 @@ def test_a_backup_that_is_interrupted_leaves_nothing(running, tmp_path):
     command = [sys.executable, "-P", "-m", "edgestead", "backup", str(tmp_path / "backup")]
     copying = subprocess.Popen([*command, "--data-dir", str(running.data_dir)], env=environment())
     copying.send_signal(signal.SIGINT)
-    copying.wait(60)
+    copying.wait(300)
 
     assert copying.returncode == 0 or list(tmp_path.glob("*backup*")) == []
 

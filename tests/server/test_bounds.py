@@ -12,7 +12,7 @@ from edgestead.testing.server import EdgeServer, wait_until
 
 GET = b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"
 PER_ADDRESS = 3
-SECONDS_MAX = 180
+SECONDS_MAX = 300
 
 
 @pytest.fixture(scope="module")

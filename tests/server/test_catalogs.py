@@ -24,7 +24,7 @@ from tests.dns.stock import Stock
 from tests.packaging import bare
 
 CATALOG = "catalog.invalid"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 NSD_FROM = (4, 9)
 KINDS = {"knot": "Knot", "bind": "BIND", "nsd": "NSD"}
 """What `edgecli dns catalog config` calls them."""

@@ -11,7 +11,7 @@ from edgestead.server.places import private_place
 from tests.support.pairs import issued
 from tests.support.pebble import Pebble
 
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = 300
 
 
 def handshake(address, host):

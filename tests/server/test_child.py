@@ -166,7 +166,7 @@ def test_what_a_process_forked_ends_with_it(child, monkeypatch, tmp_path):
     live(child)
 
     pid = int((tmp_path / "pid").read_text())
-    wait_until(lambda: not is_running(pid), 60)
+    wait_until(lambda: not is_running(pid), 300)
 
 
 def is_running(pid):

@@ -15,6 +15,7 @@ from edgestead.server import seal
 from edgestead.testing.server import wait_until
 from edgestead.usecases.serving.keys import SECRET_OCTETS, Seal
 from tests.server.test_backup import edgecli
+from tests.support.asking import by_udp
 
 ZONE = "example.com"
 
@@ -41,7 +42,7 @@ def shown(server):
 def asked(server, name, kind):
     host, _, port = server.ready["dns"].rpartition(":")
     query = dns.message.make_query(name, kind, want_dnssec=True)
-    return dns.query.udp(query, host.strip("[]"), port=int(port), timeout=60)
+    return by_udp(query, host.strip("[]"), int(port))
 
 
 def validated(server, name, kind):
@@ -67,7 +68,7 @@ def test_one_call_signs_a_zone_and_the_parents_ds_makes_it_active(server, resolv
     resolver.answers[ZONE, "DS"] = [made["ds"]]
     server.stop()
     server.start()  # asks the parent at once, with the key that the folder has
-    wait_until(lambda: shown(server)["status"] == "active", 120)
+    wait_until(lambda: shown(server)["status"] == "active", 300)
     assert shown(server)["ds"] == made["ds"]
 
     server.make_record(server.zone_id, "A", "new", "192.0.2.2")

@@ -10,8 +10,10 @@ import pytest
 from edgestead.testing.server import EdgeServer
 from tests.dns import stock
 from tests.dns.stock import Stock
+from tests.support.asking import by_udp
+from tests.support.health import rows as health_rows
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 CATALOG = "catalog.test"
 KNOT = """
 acl:
@@ -102,7 +104,7 @@ def notify(server, source):
     host, _, port = server.ready["dns"].rpartition(":")
     message = dns.message.make_query(CATALOG, "SOA", flags=dns.flags.AA)
     message.set_opcode(dns.opcode.NOTIFY)
-    reply = dns.query.udp(message, host, port=int(port), source=source, timeout=WAIT_SECONDS)
+    reply = by_udp(message, host, int(port), source=source)
     assert reply.rcode() == dns.rcode.NOERROR
 
 
@@ -177,9 +179,7 @@ def test_one_server_of_ours_follows_another_and_a_catalog_that_is_lost_loses_no_
     assert names_of(consumer, catalog) == {"one.test": "leaving"}
 
     def is_in_health():
-        rows = consumer.call("GET", "//health/ready").result["checks"]
-        return (CATALOG, "warn") in [
-            (row["subject"], row["state"]) for row in rows if row["check"] == "catalogs"
-        ]
+        rows = [row for row in health_rows(consumer) if row["check"] == "catalogs"]
+        return (CATALOG, "warn") in [(row["subject"], row["state"]) for row in rows]
 
     consumer.wait_until(is_in_health, WAIT_SECONDS)

@@ -36,7 +36,7 @@ def test_it_goes_on_after_a_slice_a_look_and_a_failure(monkeypatch, caplog):
             event_index=index, events_folder=None, events_turn=asyncio.Lock(), now_us=lambda: NOW_US
         )
         task = asyncio.create_task(following.follow_events(context))
-        await asyncio.wait_for(index.over.wait(), 30)
+        await asyncio.wait_for(index.over.wait(), 300)
         task.cancel()
 
     asyncio.run(script())

@@ -11,7 +11,7 @@ from edgestead.objects.runtime.wire import HEAD
 from edgestead.server.dns import updates
 from edgestead.server.dns.updates import Forwarder
 
-SECONDS = 60
+SECONDS = 300
 
 
 class Control:

@@ -46,7 +46,7 @@ def server(tmp_path_factory):
 def exchange(server, octets, *, closes):
     """Send, and read until the server closes; a server that should go on is told that nothing follows."""
     host, _, port = server.ready["api_base"].split("/")[2].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=300) as connection:
         connection.sendall(octets)
         if not closes:
             connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -98,7 +98,7 @@ def test_an_uncertain_request_is_refused_in_the_envelope_and_nothing_after_it_is
 
 def test_a_head_that_grows_beyond_the_limit_is_refused_before_it_ends(server):
     host, _, port = server.ready["api_base"].split("/")[2].rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=300) as connection:
         connection.sendall(b"GET /health/live HTTP/1.1\r\nX: ")
         connection.sendall(b"x" * (HEAD_BYTES_MAX + 1))
         found = list(answers(read_all(connection)))

@@ -28,7 +28,7 @@ from edgestead.store.kv import Pair
 from edgestead.testing.server import environment, wait_until
 from tests.server.small_disk import fill, small_disk, why_not
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 MIB = 1 << 20
 RESERVE = 32 * MIB
 WITHOUT_DISK = why_not()

@@ -17,7 +17,7 @@ from edgestead.usecases.serving.keys import Seal
 from tests.server.test_backup import done
 
 ZONE = "example.com"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 PIECE_OCTETS = 1 << 22
 
 

@@ -15,7 +15,7 @@ from edgestead.server.objects.main import OOM_SCORE
 from edgestead.server.supervisor.child import Child
 
 SPARE_DESCRIPTORS = 8
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 
 def test_who_waits_for_a_disk_that_never_answers_is_not_ended(monkeypatch):

@@ -28,7 +28,7 @@ async def echo(reader, writer, peer):
 def run(request):
     def runs(coroutine):
         with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(asyncio.wait_for(coroutine, 60))
+            return runner.run(asyncio.wait_for(coroutine, 300))
 
     return runs
 

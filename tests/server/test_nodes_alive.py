@@ -15,7 +15,7 @@ from edgestead.server.nodes.alive import Machines
 from edgestead.server.nodes.passing import ALIVE, CALLS, to_workers
 from tests.support.nodes import Cluster
 
-SECONDS_MAX = 60
+SECONDS_MAX = 300
 NOBODY = "127.0.0.1:1"
 
 

@@ -13,7 +13,7 @@ from edgestead.objects.runtime.wire import Answering, Asker, Lost
 from edgestead.server.nodes.passing import CALLS, REQUESTS, to_workers, way_to
 from tests.support.nodes import Cluster
 
-SECONDS_MAX = 180
+SECONDS_MAX = 300
 BIG = os.urandom(5_000_000)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.testing.server import EdgeServer
+from edgestead.testing.server import START_SECONDS_MAX, EdgeServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -138,7 +138,7 @@ def test_many_unknown_credentials_are_answered_429_and_good_ones_are_taken(serve
     assert statuses(server.ready["api_token"], 1) == [[200]] * 2
     assert 'edge_api_refused_credentials_total{process="control"} 61' in metrics(server)
     assert 'edge_objects_refused_credentials_total{process="objects-0"} 61' in metrics(server)
-    server.wait_until(lambda: server.log.count("budget address_guesses is spent") == 2, 30)
+    server.wait_until(lambda: server.log.count("budget address_guesses is spent") == 2, 300)
     assert "x" * 40 not in server.log
 
 
@@ -159,7 +159,7 @@ def test_a_call_is_a_use_of_its_token(running):
 
     assert uses()[id_] is None
     running.call_object("Counter/used/add", token=invoke)
-    running.wait_until(lambda: uses()[id_] is not None, 60)
+    running.wait_until(lambda: uses()[id_] is not None, 300)
     assert uses()[unused] is None
 
 
@@ -208,6 +208,7 @@ def test_a_class_that_blocks_its_process_is_named_and_the_process_replaced(
     with pytest.raises(ConnectionError):
         server.call_object(f"Counter/a/{method}")
     server.wait_for_life("objects-0", pid)
+    server.wait_until(lambda: is_answered(server, "Counter/a/pid"), START_SECONDS_MAX)
 
     assert server.call_object("Counter/a/add").result == 2
     server.wait_for_log(counter)
@@ -266,6 +267,8 @@ def test_several_processes_share_the_objects_and_one_ends_alone(new_server, coun
     pid = server.children()["objects-1"]
     os.kill(pid, signal.SIGKILL)
     server.wait_for_life("objects-1", pid)
+    for name in names:
+        server.wait_until(lambda of=name: is_answered(server, f"Counter/{of}/pid"), START_SECONDS_MAX)
 
     assert [server.call_object(f"Counter/{name}/add").result for name in names] == [2] * len(names)
     server.stop()
@@ -277,19 +280,19 @@ def test_several_processes_share_the_objects_and_one_ends_alone(new_server, coun
 def test_the_spare_process_takes_the_place_of_one_that_ends(server):
     server.call_object("Counter/a/add")
     for calls in (2, 3):
-        server.wait_until(lambda: "objects-spare" in server.children(), 60)
+        server.wait_until(lambda: "objects-spare" in server.children(), 300)
         spare, pid = server.children()["objects-spare"], server.children()["objects-0"]
         os.kill(pid, signal.SIGKILL)
 
         assert server.wait_for_life("objects-0", pid) == spare
-        server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 60)
+        server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 300)
         assert server.call_object("Counter/a/pid").result == spare
         assert server.call_object("Counter/a/add").result == calls
 
 
 def test_two_that_end_at_once_have_a_spare_process_each(new_server, counter):
     server = new_server("--objects", counter, "--objects-workers", "2").start()
-    server.wait_until(lambda: {"objects-spare", "objects-spare-1"} <= server.children().keys(), 60)
+    server.wait_until(lambda: {"objects-spare", "objects-spare-1"} <= server.children().keys(), 300)
     children = server.children()
     spares = {children[name] for name in ("objects-spare", "objects-spare-1")}
     for name in ("objects-0", "objects-1"):
@@ -299,12 +302,12 @@ def test_two_that_end_at_once_have_a_spare_process_each(new_server, counter):
 
 
 def test_a_spare_process_that_ends_is_replaced_and_missed_by_nobody(server):
-    server.wait_until(lambda: "objects-spare" in server.children(), 60)
+    server.wait_until(lambda: "objects-spare" in server.children(), 300)
     spare = server.children()["objects-spare"]
     os.kill(spare, signal.SIGKILL)
     os.kill(server.children()["objects-0"], signal.SIGKILL)
-    server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 60)
-    server.wait_until(lambda: server.children().get("objects-spare", spare) != spare, 60)
+    server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 300)
+    server.wait_until(lambda: server.children().get("objects-spare", spare) != spare, 300)
 
 
 def test_without_a_spare_process_a_new_one_is_started(new_server, counter, tmp_path):
@@ -313,7 +316,7 @@ def test_without_a_spare_process_a_new_one_is_started(new_server, counter, tmp_p
     pid = server.children()["objects-0"]
     os.kill(pid, signal.SIGKILL)
     server.wait_for_life("objects-0", pid)
-    server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 60)
+    server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 300)
     assert "objects-spare" not in server.children()
 
 
@@ -334,13 +337,13 @@ def test_readiness_and_metrics_tell_of_objects(new_server, counter, freeze, tmp_
         'edge_objects_requests_total{process="objects-0",status="2xx"} 1',
         'edge_objects_requests_total{process="objects-0",status="4xx"} 1',
     ]
-    server.wait_until(lambda: all(line in metrics(server) for line in told), 60)
+    server.wait_until(lambda: all(line in metrics(server) for line in told), 300)
     assert server.call("GET", "//health/ready").status == 200
 
     hung = freeze(server.children()["objects-0"])
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 60)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 300)
     hung.thaw()
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 300)
 
 
 def metrics(server):

@@ -109,4 +109,4 @@ def test_what_a_class_forked_ends_with_its_process_and_keeps_no_server_from_star
 
     other = server.call_object("Forking/a/stray").result
     server.stop()
-    wait_until(lambda: not is_running(other), 60)
+    wait_until(lambda: not is_running(other), 300)

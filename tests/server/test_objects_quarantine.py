@@ -74,14 +74,14 @@ def test_a_call_that_ends_its_process_is_refused_when_it_has_done_so_three_times
         pid = server.children()["objects-0"]
         assert is_answered(server, "Poison/new/crash") is None
         server.wait_for_life("objects-0", pid)
-        server.wait_until(lambda: is_answered(server, "Poison/sound/ok") is not None, 60)
+        server.wait_until(lambda: is_answered(server, "Poison/sound/ok") is not None, 300)
         forgiven = server.call_object("Poison/new/crash", really=False)
         assert (forgiven.status == 200) is (end < 2), "one that went well makes up for none that did not"
 
     refused = server.call_object("Poison/new/crash")
     assert (refused.status, refused.body["errors"][0]["code"]) == (503, 10476)
     assert "Poison new is in quarantine" in refused.body["errors"][0]["message"]
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 300)
     assert "objects-0 ends and starts again and again" in str(server.call("GET", "//health/ready").body)
     listed = ask(server, "GET", "/operate/objects").result
     assert [one["name"] for one in listed if one["quarantine"]] == ["new"], "though it never stored anything"
@@ -102,7 +102,7 @@ def test_a_class_whose_objects_end_their_processes_is_refused_in_every_process_u
         pid = server.children()["objects-0"]
         assert is_answered(server, f"Poison/p{number}/crash") is None
         server.wait_for_life("objects-0", pid)
-        server.wait_until(lambda: is_answered(server, "Sound/a/ok") is not None, 60)
+        server.wait_until(lambda: is_answered(server, "Sound/a/ok") is not None, 300)
 
     refused = server.call_object("Poison/another/ok")
     assert (refused.status, refused.body["errors"][0]["code"]) == (503, 10476)
@@ -121,7 +121,7 @@ def test_an_alarm_that_ends_its_process_takes_nobody_with_it_for_long(server, op
     server.call_object("Poison/sound/ok")
     server.call_object("Poison/a/arm")
 
-    server.wait_until(lambda: "1" in held(server), 60)
+    server.wait_until(lambda: "1" in held(server), 300)
 
     refused = server.call_object("Poison/a/ok")
     assert (refused.status, refused.body["errors"][0]["code"]) == (503, 10476)

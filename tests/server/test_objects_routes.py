@@ -75,7 +75,7 @@ def ask(server, credentials):
 
     def send(method, path, headers, **options):
         address = server.ready["objects"]
-        return requests.request(method, f"http://{address}{path}", headers=headers, timeout=60, **options)
+        return requests.request(method, f"http://{address}{path}", headers=headers, timeout=300, **options)
 
     def call(row, headers):
         name = f"n{next(_numbers)}"

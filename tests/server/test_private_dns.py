@@ -11,7 +11,7 @@ from tests.dns.stock import free_place
 from tests.dns.test_private import query
 
 ZONE = "example.com"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 _SBIN = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 CURL, DIG = shutil.which("curl"), shutil.which("dig")
 BIND, UNBOUND = shutil.which("named", path=_SBIN), shutil.which("unbound", path=_SBIN)

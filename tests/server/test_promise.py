@@ -82,7 +82,7 @@ class Load(threading.Thread):
 
     def __exit__(self, *_):
         self.ended.set()
-        self.join(60)
+        self.join(300)
         assert self.error is None
         assert not self.is_alive()
 

@@ -23,7 +23,7 @@ def edgecli(server, *arguments):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env=environment(),
     )
 
@@ -44,7 +44,7 @@ def test_a_renewal_takes_effect_before_the_command_returns(edge_server, command)
     assert user_status(edge_server, new["api_token"]) == 200
     assert new["account_id"] == old["account_id"]
     assert new["api_token"] not in done.stdout + done.stderr + edge_server.log
-    wait_until(lambda: json.loads(edge_server.ready_file.read_bytes())["api_token"] == new["api_token"], 60)
+    wait_until(lambda: json.loads(edge_server.ready_file.read_bytes())["api_token"] == new["api_token"], 300)
 
 
 @pytest.mark.parametrize("command", ["rotate", "reset"])

@@ -77,7 +77,7 @@ def test_samples_are_kept_now_and_then(tmp_path, monkeypatch):
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(file, "_write", lambda content: loop.call_soon_threadsafe(wrote.set))
         running = asyncio.create_task(file.run())
-        await asyncio.wait_for(wrote.wait(), 60)
+        await asyncio.wait_for(wrote.wait(), 300)
         running.cancel()
 
     asyncio.run(script())

@@ -15,8 +15,10 @@ from edgestead.testing.server import wait_until
 from tests.dns import stock
 from tests.dns.private_lab import Folder
 from tests.dns.stock import Stock
+from tests.support.asking import by_udp
+from tests.support.health import rows as health_rows
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 CHECK = "secondary-zones"
 RECORDS = """
 @ 3600 IN NS ns1.example.net.
@@ -144,7 +146,7 @@ class Primary(Stock):
 
 def contents(host, port, name):
     """Everything that a server transfers, as lines."""
-    transfer = dns.query.xfr(host, name, port=port, timeout=30, relativize=False)
+    transfer = dns.query.xfr(host, name, port=port, timeout=300, relativize=False)
     zone = dns.zone.from_xfr(transfer, relativize=False)
     return {f"{name} {ttl} {rdata.rdtype} {rdata}".lower() for name, ttl, rdata in zone.iterate_rdatas()}
 
@@ -251,8 +253,8 @@ def assert_in_health(server, subject, state):
     """What /health/ready and /metrics say, within the round that looks."""
 
     def is_there():
-        rows = server.call("GET", "//health/ready").result["checks"]
-        return (subject, state) in [(row["subject"], row["state"]) for row in rows if row["check"] == CHECK]
+        rows = [row for row in health_rows(server) if row["check"] == CHECK]
+        return (subject, state) in [(row["subject"], row["state"]) for row in rows]
 
     server.wait_until(is_there, WAIT_SECONDS)
     level = {"ok": 0, "warn": 1}[state]
@@ -283,5 +285,5 @@ def notify(server, zone, *sources):
     message = dns.message.make_query(zone, "SOA", flags=dns.flags.AA)
     message.set_opcode(dns.opcode.NOTIFY)
     for source in sources:
-        reply = dns.query.udp(message, host, port=int(port), source=source, timeout=WAIT_SECONDS)
+        reply = by_udp(message, host, int(port), source=source)
         assert (reply.rcode(), reply.opcode()) == (dns.rcode.NOERROR, dns.opcode.NOTIFY)

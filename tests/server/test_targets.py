@@ -75,7 +75,7 @@ def world(tmp_path):
 
 
 def run(coroutine):
-    asyncio.run(asyncio.wait_for(coroutine, 60))
+    asyncio.run(asyncio.wait_for(coroutine, 300))
 
 
 async def until(is_true):

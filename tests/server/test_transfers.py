@@ -14,7 +14,7 @@ import pytest
 from edgestead.testing.server import wait_until
 
 ZONE = "example.com"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 
 class Secondary:

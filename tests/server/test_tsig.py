@@ -16,10 +16,11 @@ import pytest
 
 from edgestead.testing.server import wait_until
 from tests.dns.secondaries import WITH_KEYS, Secondary, SharedKey, new_place
+from tests.support.asking import by_udp
 
 ZONE = "example.com"
 KEY, ALGORITHM = "xfr.example.com", "hmac-sha256"
-WAIT_SECONDS = 120
+WAIT_SECONDS = 300
 INSTALLED = [kind for kind, binary in WITH_KEYS.items() if binary is not None]
 
 
@@ -47,7 +48,7 @@ def transfer(server, made=None, zone=ZONE):
         key = dns.tsig.Key(made["name"], base64.b64decode(made["secret"]), made["algo"])
     host, port = place_of(server)
     query, _ = dns.xfr.make_query(found := dns.zone.Zone(zone), keyring=key)
-    dns.query.inbound_xfr(host, found, query, port=port, timeout=60, lifetime=60)
+    dns.query.inbound_xfr(host, found, query, port=port, timeout=300, lifetime=300)
     return sorted(map(str, found.nodes))
 
 
@@ -92,7 +93,7 @@ def counted(server, start):
 
 def serial_of(server):
     host, port = place_of(server)
-    reply = dns.query.udp(dns.message.make_query(ZONE, "SOA"), host, port=port, timeout=60)
+    reply = by_udp(dns.message.make_query(ZONE, "SOA"), host, port)
     return reply.answer[0][0].serial
 
 
@@ -125,7 +126,7 @@ def asked_with(server, made):
     host, port = place_of(server)
     query = dns.message.make_query(ZONE, "SOA")
     query.use_tsig(dns.tsig.Key(made["name"], base64.b64decode(made["secret"]), made["algo"]))
-    reply = dns.query.udp(query, host, port=port, timeout=60)
+    reply = by_udp(query, host, port)
 
     assert reply.had_tsig
     assert reply.rcode() == dns.rcode.NOERROR

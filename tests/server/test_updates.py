@@ -6,6 +6,8 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
+from pathlib import Path
 
 import dns.flags
 import dns.message
@@ -20,11 +22,12 @@ import pytest
 from edgestead.server.places import private_place
 from edgestead.testing.server import wait_until
 from tests.dns.stock import SBIN
+from tests.support.asking import by_udp
 
 ZONE = "example.com"
 REVERSE = "2.0.192.in-addr.arpa"
 NSUPDATE, KEA = shutil.which("nsupdate"), shutil.which("kea-dhcp-ddns", path=SBIN)
-SECONDS = 60
+SECONDS = 300
 
 
 def place_of(server):
@@ -63,7 +66,7 @@ def nsupdate(server, commands, made=None, *, tcp=False):
         input=script,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -103,14 +106,16 @@ def test_who_has_no_key_or_not_the_right_one_changes_nothing(server):
     host, port = place_of(server)
     script = f"server {host} {port}\nzone example.net\n{elsewhere}\nsend\n"
     key = f"hmac-sha256:all.example.com:{server.made['secret']}"
-    done = subprocess.run([NSUPDATE, "-y", key], input=script, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([NSUPDATE, "-y", key], input=script, capture_output=True, text=True, timeout=300)
     assert "NOTAUTH" in done.stderr
     assert server.call("GET", f"/zones/{server.zone_id}/dns_records").result == before
 
 
-def send(server, message, where=dns.query.udp):
+def send(server, message, by_tcp=None):
     host, port = place_of(server)
-    return where(message, host, port=port, timeout=SECONDS)
+    if by_tcp is None:
+        return by_udp(message, host, port)
+    return by_tcp(message, host, port=port, timeout=SECONDS)
 
 
 def update(made, zone=ZONE):
@@ -232,6 +237,7 @@ class Kea:
         with (folder / "said").open("wb") as said:
             self._process = subprocess.Popen([KEA, "-c", str(file)], stdout=said, stderr=said, env=own)
         self.wait_for("DHCP_DDNS_STARTED")
+        wait_until(self._is_listening, SECONDS)  # it says so before, and what comes meanwhile is lost
 
     def wait_for(self, words, times=1):
         """Until it has said that so often."""
@@ -239,6 +245,11 @@ class Kea:
             wait_until(lambda: self._log.count(words) >= times or self._process.poll() is not None, SECONDS)
         finally:
             assert self._log.count(words) >= times, f"{words}, {times} times:\n{self._log}"
+
+    def _is_listening(self):
+        host, port = self._place
+        number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
+        return f" {number:08X}:{port:04X} " in Path("/proc/net/udp").read_text()
 
     @property
     def _log(self):

@@ -9,7 +9,7 @@ import pytest
 
 from edgestead.testing.server import wait_until
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 NAME = "www.example.com"
 
 

@@ -12,7 +12,7 @@ from edgestead.testing.server import EdgeServer, environment, wait_until
 ZONE = "large.test"
 AT_ONCE = 200
 RECORDS = 600  # more than have one with each change
-WAIT_SECONDS = 120
+WAIT_SECONDS = 300
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def server(tmp_path):
 def zonemd(server, action):
     where = {"EDGE_API_BASE": server.ready["api_base"], "EDGE_TOKEN": server.ready["api_token"]}
     command = [sys.executable, "-P", "-m", "edgestead", "dns", "zonemd", ZONE, action]
-    options = {"check": True, "capture_output": True, "text": True, "timeout": 120}
+    options = {"check": True, "capture_output": True, "text": True, "timeout": 300}
     return subprocess.run(command, env=environment() | where, **options).stdout
 
 
