@@ -24,7 +24,7 @@ from edgestead.objects.runtime.classes import describe
 from edgestead.objects.runtime.containment import Nowhere
 from edgestead.server.objects import layout as layout
 from edgestead.server.objects.host import Host, Peers
-from tests.objects.hosts import SEGMENT_BYTES, Client, allow
+from tests.objects.hosts import SEGMENT_BYTES, Client, allow, patient
 from tests.objects.logs import entries
 
 COUNT = 3
@@ -160,7 +160,8 @@ def run(
                 client.writer.close()
             await asyncio.gather(*(host.close() for host in hosts))
 
-    return asyncio.run(main())
+    with patient():
+        return asyncio.run(main())
 
 
 def test_every_process_reaches_every_object(tmp_path: Path) -> None:
