@@ -17,7 +17,7 @@ import dns.xfr
 import pytest
 import uvloop
 
-from edgestead.dns import transfer
+from edgestead.dns import tcp, transfer
 from edgestead.dns.counters import Slot
 from edgestead.dns.tcp import TcpLimits, TransferPolicy, serve_tcp
 from edgestead.dns.transfer import MESSAGE_OCTETS
@@ -176,9 +176,11 @@ def test_a_whole_zone(run, zone):
     run(main())
 
 
-def test_a_secondary_takes_it_whole_and_follows_the_changes(run, zone):
+def test_a_secondary_takes_it_whole_and_follows_the_changes(run, zone, monkeypatch):
+    monkeypatch.setattr(tcp, "SWEEP_SECONDS", 300)  # counts are handed over by then, or at the end
+
     async def main():
-        async with World(zone) as world:
+        async with World(zone, idle_seconds=600) as world:
             copy = dns.versioned.Zone(APEX, relativize=False)
             first = await followed(world, copy)
             zone.change((f"www.{APEX}", a(9), TYPES[2]), (f"deep.er.{APEX}",))
