@@ -146,6 +146,7 @@ class Process:
         self.lent_until = 0.0  # to nodes without control, by its lease
         self.leader: Process | None = None  # that its link goes to
         self.linked_number: int | None = None
+        self.link = 0  # which of its links this is: nothing arrives over another than it was sent over
         self.admitted_at: tuple[int, int] | None = None
         self.followers: dict[int, Process] = {}
         self.is_appending = self.is_taking = self.is_reading = False
@@ -248,11 +249,12 @@ class Process:
 
     def accept(self, follower: "Process", number: int, applied: int) -> bool:
         """A process dials."""
+        link = follower.link
         if not self.office.leads or not self.seat.members.link(number, applied, self.now_ms()):
             return False
         self.followers[number] = follower
         leader, head = self.office.number, len(self.copy)
-        self.world.send(self, follower, lambda: follower.hear_admitted(self, number, leader, head))
+        self.world.send(self, follower, lambda: follower.hear_admitted(link, number, leader, head))
         self._push()
         return True
 
@@ -291,10 +293,11 @@ class Process:
             leader = self.world.process_of(holder.number)
             if leader is not None and leader is not self and self.world.reaches(self, leader):
                 self.leader, self.linked_number = leader, number
-                applied = len(self.copy)
+                self.link += 1
+                applied, link = len(self.copy), self.link
 
                 def arrive() -> None:
-                    if self.leader is leader and not leader.accept(self, number, applied):
+                    if self._has(link) and not leader.accept(self, number, applied):
                         self.leader = None
 
                 self.world.send(self, leader, arrive)
@@ -322,8 +325,11 @@ class Process:
         if self.leader is leader:
             self.unlink_self()
 
-    def hear_admitted(self, leader: "Process", number: int, leader_number: int, head: int) -> None:
-        if self.leader is leader and self.linked_number == number == self.office.number:
+    def _has(self, link: int) -> bool:
+        return self.leader is not None and self.link == link
+
+    def hear_admitted(self, link: int, number: int, leader_number: int, head: int) -> None:
+        if self._has(link) and self.linked_number == number == self.office.number:
             self.admitted_at = (leader_number, head)
             self._check_admission()
 
