@@ -179,7 +179,7 @@ def test_no_acknowledged_write_is_lost_and_no_read_is_old_under_kills(nodes):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(2, 12))
+@pytest.mark.parametrize("seed", range(2, 16))
 def test_nor_under_many(postgres_binaries, tmp_path, seed):
     with pair(postgres_binaries) as database:
         made = ClusterNodes(tmp_path / "nodes", database.database())
