@@ -11,8 +11,10 @@ import pytest
 
 from edgestead.cluster.placement import SLOTS, slot_of
 from edgestead.postgres.connection import Away, Link, Unknown
+from edgestead.postgres.incarnations import IDLE_MS_MAX
 from edgestead.postgres.objectlog import bases, opening
 from edgestead.postgres.objectlog.book import PostgresBook
+from edgestead.postgres.objectlog.committer import GROUP_ROWS_MAX
 from edgestead.postgres.objectlog.log import PostgresObjectLog
 from edgestead.store.objectlog import (
     UNCHANGED,
@@ -265,6 +267,19 @@ def test_what_waits_behind_a_refused_group_is_not_written_by_who_hears_of_it(clu
     assert len(refused) == 1
     assert [group.state for group in groups] == ["refused"] * 3
     assert cluster.link.rows("SELECT position FROM object_log") == []
+
+
+def test_an_object_is_not_read_before_a_full_group_that_waits(cluster: Cluster) -> None:
+    """Behind it an empty group has begun, for a commit that was too large after all."""
+    log = cluster.begin(LaterRunner())
+    acquired(log.store, ref()).append([keys(a=b"1")] * GROUP_ROWS_MAX, UNCHANGED)
+    log.check_room()
+    told: list[Any] = []
+
+    log.acquire(ref(), lambda lease, error: told.append(lease))
+    log.settle()
+
+    assert [lease.head for lease in told] == [GROUP_ROWS_MAX]
 
 
 def test_commits_of_several_groups_are_written_in_order(cluster: Cluster) -> None:
@@ -647,6 +662,24 @@ def test_upkeep_keeps_nobody_from_taking_its_process_place(cluster: Cluster) -> 
 
     with pytest.raises(Fenced):
         tend()
+
+
+def test_a_base_that_is_made_keeps_no_commit_from_setting_an_alarm(cluster: Cluster) -> None:
+    """Taking rows and chunks away takes long; who stands still behind that holds the object for a moment."""
+    log = cluster.begin()
+    put(log.store, acquired(log.store, ref()), keys(a=b"1"))
+    limits: list[Any] = []
+
+    def set_alarm() -> None:
+        cluster.link.rows("SELECT 1 FROM objects FOR NO KEY UPDATE NOWAIT")
+
+    Losing.before[bases.FOLDED] = Losing.before[bases.BASES] = set_alarm
+    show = "SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'"
+    Losing.before[bases.ME] = lambda: limits.extend(log._tending.rows(show))
+    assert bases.make(log._tending, 1, log._known["Counter", ref().id].number) == 1
+
+    assert not Losing.before
+    assert limits == [(str(IDLE_MS_MAX),)]
 
 
 def test_a_base_that_is_gone_is_damage_and_no_new_object(cluster: Cluster) -> None:

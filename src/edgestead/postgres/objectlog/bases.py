@@ -52,7 +52,10 @@ PUT_BASE = (
 PUT_CHUNK = (
     "INSERT INTO object_chunks (number, chunk, position, body) VALUES (%b, %b, %b, %b) ON CONFLICT DO NOTHING"
 )
-SET_BASE = "UPDATE objects SET base = %b WHERE number = %b"
+SET_BASE = (
+    "UPDATE objects SET base = %b WHERE number = %b "
+    f"RETURNING set_config('{IDLE_LIMIT}', '{IDLE_MS_MAX}', true)"
+)
 PUT_BLOCK = (
     "INSERT INTO object_past "
     "(number, first, last, first_us, last_us, generation, session, thinned, pages, raw, body) "
@@ -99,9 +102,9 @@ def _make(link: Link, number: int) -> int | None:
     touched = _fold(link, number, rows, state, images)
     _, _, session, generation, time_us, _, _ = rows[-1]
     put(link, number, (time_us, generation, session), state, touched)
-    link.run(SET_BASE, (state.position, number))
     link.run(FOLDED, (number, state.position))
     _drop_unneeded(link, number)
+    link.run(SET_BASE, (state.position, number))  # late: a commit that sets an alarm waits for it
     return state.position
 
 

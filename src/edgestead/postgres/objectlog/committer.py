@@ -147,7 +147,8 @@ class Committer:
 
     def when_decided(self, then: Done) -> None:
         """Call back when everything that was appended is durable or refused; at once when all of it is."""
-        newest = self._waiting[-1] if not self._waiting[-1].is_empty else self._in_flight
+        # The last one is empty, behind a full one, where nothing was appended to it after all.
+        newest = next((one for one in reversed(self._waiting) if not one.is_empty), self._in_flight)
         if newest is None:
             then(None)
         else:
