@@ -225,7 +225,7 @@ def test_a_database_that_hangs_is_asked_for_the_log_by_one_thread(monkeypatch):
     asyncio.run(main())
 
 
-def test_a_leaders_duties_begin_though_they_failed_as_nobody_thought(monkeypatch):
+def test_a_leaders_duties_begin_though_they_failed_as_nobody_thought(monkeypatch, caplog):
     monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
     store, faults, begun = Behind(), [ZeroDivisionError(), ZeroDivisionError()], []
     store.position = Position(5, b"chain")
@@ -246,6 +246,7 @@ def test_a_leaders_duties_begin_though_they_failed_as_nobody_thought(monkeypatch
 
     asyncio.run(main())
     assert begun == [True]
+    assert sum("duties could not begin" in line for line in caplog.messages) == 1, "not one each second"
 
 
 class _Ended(BaseException):

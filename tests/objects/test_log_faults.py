@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -15,8 +16,9 @@ from edgestead.objects.errors import StorageBroken
 from edgestead.objects.ids import from_name
 from edgestead.objects.runtime.classes import StatefulObject
 from edgestead.objects.runtime.node import Node
+from edgestead.server.objects import host
 from edgestead.sqlite.objectlog.local import LocalObjectLog
-from edgestead.store.objectlog import Commit, CommitKind, LogBroken, LogError, NoSpace
+from edgestead.store.objectlog import Commit, CommitKind, LogBroken, LogError, NoSpace, ObjectRef
 from edgestead.store.pages import PAGE_BYTES, frames_of
 from edgestead.store.runner import attempt
 from edgestead.testing.simulation import EPOCH_SECONDS
@@ -436,6 +438,45 @@ def test_a_base_whose_object_cannot_be_read_keeps_nobody_out_of_it(logs: Logs) -
             assert await stub.keys() == ["kept"]
 
     run(logs, script, Table, close=False)
+
+
+def test_a_base_that_cannot_move_is_tried_once_a_second(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Looks come fifty times a second while something is behind, and nothing says that the disk is full."""
+
+    def refuse(self: LocalObjectLog, ref: ObjectRef) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def script(node: Node) -> None:
+        stub = node.env.Table["a"]
+        await stub.write("k", 5_000)
+        await asyncio.sleep(2)
+        one = from_name("Table", "a")
+        assert node.evict((one.class_name, one.id))
+        monkeypatch.setattr(LocalObjectLog, "lagging", lambda self, limit: [one])
+        monkeypatch.setattr(LocalObjectLog, "lease", refuse)
+        await asyncio.sleep(10)
+
+    run(logs, script, Table, close=False)
+    lines = [line for line in caplog.messages if "moving the base" in line]
+    assert 5 < len(lines) < 20
+
+
+def test_upkeep_that_failed_once_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "TEND_SECONDS", 0.0)
+
+    async def script() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        made, again = host.Host(str(tmp_path), {}), asyncio.Event()
+        steps = [lambda: None, lambda: 1 / 0]
+        monkeypatch.setattr(made.log, "tend", lambda: steps.pop(0)() if steps else again.set())
+        made.start()
+        async with asyncio.timeout(60):
+            await again.wait()
+        await made.close()
+
+    asyncio.run(script())
 
 
 def test_segments_stay_while_no_descriptor_is_left(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

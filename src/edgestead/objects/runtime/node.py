@@ -138,6 +138,7 @@ class Node:
         self._events = 0
         self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
         self._taking_back: set[asyncio.Task[None]] = set()
+        self._is_base_stuck = False  # one could not be moved since the last look
         self._closed = False
         # How calls of this node's own objects go out: to this node, or to the one that owns the object.
         self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
@@ -682,8 +683,9 @@ class Node:
             return
         behind = self.log.lagging(BASES_AT_ONCE)
         soon = BASES_SECONDS if behind else UPKEEP_SECONDS / 10
-        # on a full disk the same ones would fail, and say so, fifty times a second
-        self._loop.call_later(UPKEEP_SECONDS if self.room.is_full else soon, self._move_bases)
+        # on a full disk, say, the same ones would fail, and say so, fifty times a second
+        waits, self._is_base_stuck = self.room.is_full or self._is_base_stuck, False
+        self._loop.call_later(UPKEEP_SECONDS if waits else soon, self._move_bases)
         for ref in behind:
             self._move_base(ref)
 
@@ -709,6 +711,7 @@ class Node:
                 finally:
                     self._let_go(key, engine)
             except (ObjectError, LogError, OSError, apsw.Error) as reason:
+                self._is_base_stuck = True
                 log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, reason)
 
         self.log.acquire(ref, acquired)

@@ -54,7 +54,7 @@ class PostgresPast(HistoryPast):
         self._book = PostgresBook(link, incarnation)
         self._reader, self._thinning = PastReader(self._book), Thinning(self._book, keeping)
         self._after, self._is_tending = 0, False
-        self._damages = Seldom()
+        self._damages, self._failures = Seldom(), Seldom()
 
     def check(self, refs: Sequence[ObjectRef], done: Told[list[list[str]]]) -> None:
         def job() -> list[list[str]]:
@@ -99,8 +99,8 @@ class PostgresPast(HistoryPast):
 
         def tended(_: object, error: LogError | None) -> None:
             self._is_tending = False
-            if error is not None:
-                log.error("the past is not tidied up: %s", error)
+            if error is not None and (times := self._failures.happened()):
+                log.error("the past is not tidied up (%d since the last line): %s", times, error)
 
         self._run(lambda: self._tend(slots, now_us), tended)
 

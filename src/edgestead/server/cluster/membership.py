@@ -113,7 +113,7 @@ class Membership:
         self._rounds: asyncio.Task[None] | None = None
         self._link: asyncio.Task[None] | None = None
         self._linked: tuple[int | None, str] = (None, "")
-        self._lost_links = Seldom()
+        self._lost_links, self._failed_duties = Seldom(), Seldom()
         self._taking: asyncio.Task[None] | None = None
         self._on_duty: asyncio.Task[None] | None = None
         self._giving_way: asyncio.Task[None] | None = None
@@ -365,10 +365,14 @@ class Membership:
             try:
                 await self.duties.open()
                 return
-            except Unavailable as error:
-                _log.warning("the leader's duties could not begin: %s", error)
-            except Exception:
-                _log.exception("the leader's duties could not begin")
+            except Exception as error:
+                if times := self._failed_duties.happened():
+                    _log.error(
+                        "the leader's duties could not begin (%d since the last line): %r",
+                        times,
+                        error,
+                        exc_info=None if isinstance(error, Unavailable) else error,
+                    )
             await asyncio.sleep(POLL_SECONDS)
 
     async def _give_way(self) -> None:

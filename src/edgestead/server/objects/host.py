@@ -229,8 +229,8 @@ class Host:
 
     def _tend(self) -> None:
         if not self.log.is_closed:
+            asyncio.get_running_loop().call_later(TEND_SECONDS, self._tend)  # first: whatever it meets now
             self.log.tend()
-            asyncio.get_running_loop().call_later(TEND_SECONDS, self._tend)
 
     def _blame_nobody_and(self, end: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
         def fatal(error: BaseException) -> None:

@@ -105,8 +105,8 @@ class Upkeep:
         def job() -> Segment:
             if small is not None:
                 self._catalogue.settle((), [small.generation])
-                small.file.close()
                 dropped.append(small.row.slot)
+                small.file.close()
             return self._prepare(row)
 
         def done(made: Any, error: Exception | None) -> None:
