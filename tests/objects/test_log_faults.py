@@ -463,6 +463,28 @@ def test_a_base_that_cannot_move_is_tried_once_a_second(
     assert 5 < len(lines) < 20
 
 
+def test_a_database_that_cannot_be_closed_does_not_count_among_the_open_ones(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where those are many, the oldest of them go: it would be among them each time."""
+
+    def refuse() -> None:
+        raise OSError(errno.EIO, "the disk fails")
+
+    async def script(node: Node) -> None:
+        await node.env.Table["a"].write("k")
+        one = from_name("Table", "a")
+        monkeypatch.setattr(node._live[one.class_name, one.id].engine, "close", refuse)
+        assert len(node._opened) == 1
+
+        with pytest.raises(OSError, match="the disk fails"):
+            node.evict((one.class_name, one.id))
+
+        assert not node._opened
+
+    run(logs, script, Table, close=False)
+
+
 def test_upkeep_that_failed_once_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "TEND_SECONDS", 0.0)
 

@@ -585,8 +585,8 @@ class Node:
         return database
 
     def _close_engine(self, key: Key, engine: Engine) -> None:
+        self._opened.pop(key, None)  # first: what cannot be closed would stay among them
         engine.close()
-        self._opened.pop(key, None)
 
     def _over(self, key: Key, engine: Engine, instance: Instance) -> None:
         """A life ended by a reset: let the object go when the log has decided its commits."""
