@@ -47,8 +47,9 @@ class MemoryControlLog:
             after += 1
         return found
 
-    def entry(self, sequence: int) -> Entry | None:
-        return self.entries.get(sequence)
+    def chain(self, sequence: int) -> bytes | None:
+        entry = self.entries.get(sequence)
+        return None if entry is None else entry.chain
 
     def newest_base(self) -> Base | None:
         if not self.bases:

@@ -139,10 +139,10 @@ class PostgresControlLog:
                 upto = sequence
             return self._entries(link, after, upto)
 
-    def entry(self, sequence: int) -> Entry | None:
-        with self._at_one_moment() as link:
-            found = self._entries(link, sequence - 1, sequence)
-            return found[0] if found else None
+    def chain(self, sequence: int) -> bytes | None:
+        with self._sorted() as link:
+            found = link.row(SELECT_CHAIN, (sequence,))
+        return None if found is None else bytes(found[0])
 
     def _entries(self, link: Link, after: int, upto: int) -> list[Entry]:
         found = []

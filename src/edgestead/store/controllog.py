@@ -99,8 +99,8 @@ class ControlLog(Protocol):
         """
         ...
 
-    def entry(self, sequence: int) -> Entry | None:
-        """One entry; None where there is none. Raises Unavailable."""
+    def chain(self, sequence: int) -> bytes | None:
+        """That of one entry; None where there is none. Raises Unavailable."""
         ...
 
     def newest_base(self) -> Base | None:
@@ -140,9 +140,9 @@ def chained(before: bytes, sequence: int, kind: int, body: bytes) -> bytes:
 
 def holds(log: ControlLog, position: Position) -> bool:
     """Whether a position is one of the log's: that of an entry, or of its newest base. Raises Unavailable."""
-    entry = log.entry(position.sequence)
-    if entry is not None:
-        return entry.chain == position.chain
+    chain = log.chain(position.sequence)
+    if chain is not None:
+        return chain == position.chain
     base = log.newest_base()
     return base is not None and base.position == position
 

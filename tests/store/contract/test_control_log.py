@@ -93,8 +93,8 @@ def test_what_was_appended_is_read_in_order(log):
     assert log.read(0) == made
     assert log.read(3) == made[3:]
     assert log.read(5) == []
-    assert log.entry(2) == made[1]
-    assert log.entry(6) is None
+    assert log.chain(2) == made[1].chain
+    assert log.chain(6) is None
     assert check_chain(Position(0, b"first"), made) == made[-1].position
 
 

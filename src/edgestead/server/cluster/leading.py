@@ -172,10 +172,10 @@ class Leading:
     async def _of_one_ahead(self, hello: Follow) -> Elsewhere | Reload:
         """It has an entry that this process does not know of yet, or that a failover of the database lost."""
         try:
-            entry = await asyncio.to_thread(self._control_log.entry, hello.sequence)
+            chain = await asyncio.to_thread(self._control_log.chain, hello.sequence)
         except Unavailable:
             return Elsewhere()
-        return Elsewhere() if entry is not None and entry.chain == hello.chain else Reload()
+        return Elsewhere() if chain == hello.chain else Reload()
 
     async def _send(self, follower: _Follower, writer: asyncio.StreamWriter, leader: int) -> None:
         """Runs until the connection ends. What cannot be read is tried again by the follower's next link."""
