@@ -141,6 +141,30 @@ def test_a_group_that_has_no_room_is_refused_where_nothing_waits_for_a_thread(lo
     assert (group.state, type(group.error)) == ("refused", NoSpace)
 
 
+def test_a_catalogue_that_fails_ends_the_log_and_nobody_waits(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waited for the log to settle asked for the spare segment again and again, for ever."""
+    log = logs.open()
+    lease = log.lease(ref())
+    put(log, lease, keys(a=b"1"))
+
+    def fails(*_: object) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    monkeypatch.setattr(log._catalogue, "settle", fails)
+    group = put(log, lease, keys(a=b"x" * 2_000_000))
+    log.settle()
+
+    assert group.state == "refused"
+    assert isinstance(group.error, LogBroken)
+    assert len(logs.fatal) == 1
+    logs.killed()
+    logs.fatal.clear()
+    monkeypatch.undo()
+    assert logs.open().lease(ref()).tail == {"a": b"1"}
+
+
 @pytest.mark.parametrize("fails", ["the large segment", "the catalogue"])
 def test_a_group_that_has_no_room_leaves_the_spare_segment(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, fails: str

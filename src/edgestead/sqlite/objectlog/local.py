@@ -132,7 +132,7 @@ class LocalObjectLog:
             if not history.has_begun:
                 begin_past(files, folder, self._catalogue, history, self.life, now_us())
             self._directory = Directory(self._catalogue, found.objects.values(), found.oldest)
-            self._upkeep = self._make_upkeep(found, upkeep, segment_bytes, fatal)
+            self._upkeep = self._make_upkeep(found, upkeep, segment_bytes)
             self._writer = GroupWriter(
                 commits,
                 now_us,
@@ -162,9 +162,7 @@ class LocalObjectLog:
         archive = Archive(history, self._files, self._log_folder, folder_id, self._identity.life_of)
         return Chronicle(history, archive, self._past_runner, self._durable, self._retire, keeping, now_us)
 
-    def _make_upkeep(
-        self, found: Found, runner: Runner, segment_bytes: int, fatal: Callable[[BaseException], None]
-    ) -> Upkeep:
+    def _make_upkeep(self, found: Found, runner: Runner, segment_bytes: int) -> Upkeep:
         live = {row.slot for row in found.used}
         names = self._files.names(self._log_folder)
         free = [name for name in names if name.startswith("segment-") and name not in live]
@@ -179,7 +177,7 @@ class LocalObjectLog:
             sealed=found.used,
             free=free,
             on_spare=lambda: self._writer.flush(),
-            fatal=fatal,
+            fatal=lambda error: self._writer.fail(error),
         )
 
     def _begin(self, upkeep: Runner) -> None:

@@ -160,7 +160,7 @@ class GroupWriter:
             self._refuse(error)
             return None
         except OSError as error:
-            self._break(error)
+            self.fail(error)
             return None
         finally:
             self._choosing = False
@@ -216,10 +216,10 @@ class GroupWriter:
             self._refuse(error, group)
             self._look_for_space()
         else:
-            self._break(error, group)
+            self.fail(error, group)
 
-    def _break(self, error: Exception, *groups: LocalGroup) -> None:
-        """What is on disk is unknown."""
+    def fail(self, error: BaseException, *groups: LocalGroup) -> None:
+        """What is on disk is unknown: nothing is written any more, and whoever waits is told."""
         self.broken = LogBroken(f"object log: {error}")
         self._refuse(self.broken, *groups)
         self._fatal(error)
