@@ -23,7 +23,7 @@ from itertools import count
 
 from click.testing import CliRunner
 from cluster_post import ClusterNodes, own_pair
-from cluster_take_over import Client
+from cluster_take_over import calls
 
 from edgestead.cli.main import cli
 from edgestead.cluster.placement import slot_of
@@ -88,7 +88,7 @@ def drain(nodes: ClusterNodes, *more: str) -> None:
 
 def hand_over(nodes: ClusterNodes, names: list[str], other: str, to: str, *more: str) -> tuple[float, float]:
     server = nodes.servers[OVER]
-    with Client(server, names[0]) as inside, Client(server, other) as outside:
+    with calls(server, names[0]) as inside, calls(server, other) as outside:
         time.sleep(1.0)
         drain(nodes, *more)
         server.wait_until(lambda: node_of(nodes, names[0]) == to, SECONDS_MAX)
@@ -99,7 +99,7 @@ def hand_over(nodes: ClusterNodes, names: list[str], other: str, to: str, *more:
 
 def at_rest(nodes: ClusterNodes, names: list[str], other: str) -> float:
     server = nodes.servers[OVER]
-    with Client(server, names[0]) as inside, Client(server, other) as outside:
+    with calls(server, names[0]) as inside, calls(server, other) as outside:
         time.sleep(STILL_SECONDS)
     return max(inside.longest, outside.longest)
 

@@ -18,11 +18,11 @@ import argparse
 import os
 import signal
 import statistics
-import threading
 import time
 from collections.abc import Callable
 
 from cluster_post import ClusterNodes, EdgeServer, own_pair
+from repeating import Repeating
 
 from edgestead.postgres.incarnations import want
 from edgestead.testing.server import wait_until
@@ -33,42 +33,14 @@ STOP_SECONDS = 5.0
 AFTER_SECONDS = 6.0
 
 
-class Client:
-    """Writes without a pause; notes when each write was acknowledged."""
+def writes(server: EdgeServer, zone: str) -> Repeating:
+    """Of one new record after the other."""
 
-    def __init__(self, server: EdgeServer, zone: str) -> None:
-        self._server, self._zone = server, zone
-        self.acknowledged: list[float] = []
-        self.refused = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+    def write() -> bool:
+        name = f"n{time.monotonic_ns()}.example.com"
+        return server.make_record(zone, "A", name, "192.0.2.1").status == 200
 
-    def __enter__(self) -> "Client":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            name = f"n{time.monotonic_ns()}.example.com"
-            try:
-                status = self._server.make_record(self._zone, "A", name, "192.0.2.1").status
-            except OSError:
-                status = 0
-            if status == 200:
-                self.acknowledged.append(time.monotonic())
-            else:
-                self.refused += 1
-                time.sleep(0.01)
-
-    @property
-    def longest(self) -> float:
-        assert len(self.acknowledged) > 1, "nothing was acknowledged"
-        pairs = zip(self.acknowledged, self.acknowledged[1:], strict=False)
-        return max(after - before for before, after in pairs)
+    return Repeating(write)
 
 
 def kill(server: EdgeServer) -> None:
@@ -94,7 +66,7 @@ def measure(nodes: ClusterNodes, zone: str, change: Callable[[str], None]) -> tu
     wait_until(lambda: all_follow(nodes), SETTLE_SECONDS_MAX)
     time.sleep(SETTLE_SECONDS)
     leader = nodes.leader
-    with Client(nodes.servers[nodes.followers[0]], zone) as client:
+    with writes(nodes.servers[nodes.followers[0]], zone) as client:
         time.sleep(1)
         change(leader)
         time.sleep(AFTER_SECONDS)

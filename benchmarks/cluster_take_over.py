@@ -17,11 +17,11 @@ import argparse
 import os
 import signal
 import statistics
-import threading
 import time
 from collections.abc import Callable
 
 from cluster_post import ClusterNodes, EdgeServer, own_pair
+from repeating import Repeating
 
 from tests.cluster.objects_nodes import FLAGS, names_at, node_of
 
@@ -30,37 +30,9 @@ SPARE_SECONDS = 3.0  # a spare process is listed as soon as it runs, and imports
 AT, OVER = "b", "a"  # the node that dies, and the one that is asked
 
 
-class Client:
-    """Calls without a pause; notes when each call was acknowledged."""
-
-    def __init__(self, server: EdgeServer, name: str) -> None:
-        self._server, self._name = server, name
-        self.acknowledged: list[float] = []
-        self.refused = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> "Client":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            status = self._server.call_object(f"Numbers/{self._name}/where").status
-            if status == 200:
-                self.acknowledged.append(time.monotonic())
-            else:
-                self.refused += 1
-                time.sleep(0.01)
-
-    @property
-    def longest(self) -> float:
-        pairs = zip(self.acknowledged, self.acknowledged[1:], strict=False)
-        return max(after - before for before, after in pairs)
+def calls(server: EdgeServer, name: str) -> Repeating:
+    """Of one object, over this server."""
+    return Repeating(lambda: server.call_object(f"Numbers/{name}/where").status == 200)
 
 
 def kill_process(server: EdgeServer) -> None:
@@ -87,7 +59,7 @@ def measure(nodes: ClusterNodes, name: str, die: Callable[[EdgeServer], None]) -
     server = nodes.servers[AT]
     server.wait_until(lambda: "objects-spare" in server.children() and node_of(nodes, name) == AT, 120)
     time.sleep(SPARE_SECONDS)
-    with Client(nodes.servers[OVER], name) as client:
+    with calls(nodes.servers[OVER], name) as client:
         time.sleep(BEFORE_SECONDS)
         die(server)
         time.sleep(AFTER_SECONDS)
