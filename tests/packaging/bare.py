@@ -8,6 +8,7 @@ apt's and pip's configurations are read here and written there. After the instal
 loopback, so that ports 53 and 80 are free and nothing is fetched behind the page's back.
 """
 
+import fcntl
 import os
 import re
 import shutil
@@ -53,10 +54,13 @@ def base(suite, *packages):
     if os.geteuid() != 0:
         pytest.skip("NO BARE SYSTEM: only root can make one")
     kept = _CACHE / "-".join((suite, *packages))
-    if kept.exists() and time.time() - kept.stat().st_mtime > KEPT_DAYS_MAX * 86_400:
-        shutil.rmtree(kept)
-    if not kept.exists():
-        _make(suite, packages, kept)
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with (_CACHE / f"{kept.name}.lock").open("w") as lock:  # workers may want the same one at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if kept.exists() and time.time() - kept.stat().st_mtime > KEPT_DAYS_MAX * 86_400:
+            shutil.rmtree(kept)
+        if not kept.exists():
+            _make(suite, packages, kept)
     return kept
 
 
@@ -73,8 +77,8 @@ def program_of(suite, package, path):
 def _make(suite, packages, kept):
     """Under another name first: an interrupted run leaves nothing that looks like a system."""
     mirror = _mirror()
-    fresh = kept.with_name(f"{kept.name}.{os.getpid()}")
-    fresh.parent.mkdir(parents=True, exist_ok=True)
+    fresh = kept.with_name(f"{kept.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
     made = subprocess.run(
         [*("debootstrap", "--variant=minbase"), *_including(packages), suite, str(fresh), mirror],
         capture_output=True,
