@@ -91,7 +91,7 @@ class Config:
     openid_claim: str
     openid_ca: Path | None
     objects_bindings: tuple[tuple[str, str], ...]
-    objects_blocked_seconds: int
+    objects_blocked_seconds: float
     objects_memory_mib: int
     objects_spare: bool
     objects_apart: tuple[str, ...]
@@ -116,7 +116,7 @@ class Config:
     quota_namespace_kv_mib: int
     barrier_ms: int
     silence_seconds: int
-    control_spare: bool
+    control_spare: int
     drain_seconds: int
     log_level: int
     log_form: LogForm | None

@@ -285,7 +285,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "objects-blocked-seconds",
         "N",
-        values.whole(1, 600),
+        values.seconds(0.5, 600),
         "1",
         "How long an object may keep its process from everything else before that process is ended, and the"
         " object blamed. What the process waits for a processor or a disk does not count, unless others wait"
@@ -590,11 +590,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "control-spare",
-        "true|false",
-        values.switch,
-        True,
-        "Keep one more control process that has loaded what it needs, and takes the place of one that ends.",
-        fallback="`true`",
+        "N|true|false",
+        values.spares,
+        "1",
+        "How many control processes wait, from 0 to 4, that have loaded what they need and take the place of"
+        " one that ends. Another one waits some seconds later; two ends within that need two. `true` is 1,"
+        " `false` 0.",
         flag=False,
     ),
     Option(

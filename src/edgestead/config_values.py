@@ -8,6 +8,7 @@ A parser takes a flag's text or a TOML value, and raises ValueError with what wa
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -24,6 +25,7 @@ from edgestead.model.log_text import LogForm
 from edgestead.model.web_address import is_safe
 
 WORKERS_MAX = 64  # more cores than one machine gives to one of its parts
+SPARES_MAX = 4  # each is 45 MiB, and is there again seconds after it was needed
 LIST_ITEMS_MAX = 64  # of one setting: each is looked at for each request or change
 UNIX_PATH_OCTETS_MAX = 107  # `sun_path` of Linux, without its end
 SHORT_TEXT_MAX = 255  # a name for people, an identifier
@@ -227,6 +229,29 @@ def name_or_ip(value: object) -> str:
 
 def whole(lowest: int, highest: int) -> Callable[[object], int]:
     return Between(lowest, highest, takes_fractions=False).read
+
+
+def seconds(lowest: float, highest: float) -> Callable[[object], float]:
+    """Parts of a second, too."""
+
+    def read(value: object) -> float:
+        with suppress(ValueError):
+            if isinstance(value, int | float | str) and not isinstance(value, bool):
+                if lowest <= (number := float(value)) <= highest:
+                    return number
+        raise ValueError(f"expected a number from {lowest:g} to {highest:g}")
+
+    return read
+
+
+def spares(value: object) -> int:
+    """How many are kept. False and true are none and one."""
+    if isinstance(value, bool):
+        return int(value)
+    try:
+        return whole(0, SPARES_MAX)(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or true or false") from None
 
 
 def stale(value: object) -> str:

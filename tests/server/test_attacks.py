@@ -23,6 +23,7 @@ MIX_SECONDS, MIX_SECONDS_LONG = 2.0, 20.0
 STEPS_SECONDS_MAX = 300.0  # a hang, not a measure
 CONNECTIONS, CONNECTIONS_LONG = 100, 1_000
 MIXES_LONG = 30
+# The last two are what docs/how-to/run.md advises who wants that nobody waits for more than a second.
 SETTINGS = """
 disk-reserve-mib = 16
 dns-workers = 2
@@ -30,6 +31,8 @@ edge-workers = 2
 objects-workers = 2
 objects-memory-mib = 250
 silence-seconds = 3
+objects-blocked-seconds = 0.75
+control-spare = 2
 """
 ATTACKS = {
     "narrow token": attacks.narrow_token,

@@ -29,6 +29,11 @@ DEFAULTS = {
 GOOD = [
     # key, given, field, what it becomes
     ("api", "0.0.0.0:80", "api", Address("0.0.0.0", 80)),
+    ("control-spare", True, "control_spare", 1),
+    ("control-spare", False, "control_spare", 0),
+    ("control-spare", 2, "control_spare", 2),
+    ("objects-blocked-seconds", 0.75, "objects_blocked_seconds", 0.75),
+    ("objects-blocked-seconds", "2", "objects_blocked_seconds", 2.0),
     ("api", "localhost:0", "api", Address("127.0.0.1", 0)),
     ("dns", "[::1]:53", "dns", Address("::1", 53)),
     (
@@ -126,7 +131,11 @@ BAD = [
     ("objects.bindings", {"a-b": "a" * 32}, "attribute of `env`"),
     ("objects.bindings", {"A": "a" * 31}, "id of a namespace"),
     ("objects.bindings", {f"A{n}": "a" * 32 for n in range(65)}, "at most 64"),
-    ("objects-blocked-seconds", 0, "whole number from 1"),
+    ("objects-blocked-seconds", 0.4, "number from 0.5"),
+    ("objects-blocked-seconds", float("nan"), "number from 0.5"),
+    ("objects-blocked-seconds", "soon", "number from 0.5"),
+    ("control-spare", 5, "0 to 4, or true or false"),
+    ("control-spare", "yes", "0 to 4, or true or false"),
     ("objects-thin-seconds", -1, "whole number from 0"),
     ("objects-history-mib", "much", "whole number from 0"),
 ]

@@ -37,6 +37,22 @@ def test_a_killed_process_lives_again_and_answers(server, name):
     server.wait_for_log(f"{name} (pid {pid}) ended by SIGKILL")
 
 
+def test_control_that_ends_twice_goes_on_in_a_spare_process_each_time(new_server, tmp_path):
+    (tmp_path / "edge.toml").write_text("control-spare = 2\n")
+    server = new_server("--config", str(tmp_path / "edge.toml")).start()
+    spares = ("control-spare", "control-spare-1")
+    server.wait_until(lambda: server.children().keys() >= set(spares), START_SECONDS_MAX)
+    children = server.children()
+    first, second, third = (children[name] for name in ("control", *spares))
+
+    os.kill(first, signal.SIGKILL)
+    took = server.wait_for_life("control", first)
+    os.kill(took, signal.SIGKILL)
+
+    assert {took, server.wait_for_life("control", took)} == {second, third}
+    server.wait_until(lambda: server.call("GET", "/zones").status == 200, START_SECONDS_MAX)
+
+
 def test_a_client_waits_through_a_restart_of_control(server):
     os.kill(server.children()["control"], signal.SIGKILL)
 

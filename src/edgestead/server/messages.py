@@ -242,7 +242,7 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     requests: tuple[str, ...]
     api_guesses: int
     api_connections_per_address: int
-    objects_blocked_seconds: int
+    objects_blocked_seconds: float
     objects_thin_seconds: int
     objects_history_mib: int
     memory_bytes_max: int

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Literal
 
 from edgestead.config import Config
+from edgestead.config_values import SPARES_MAX
 from edgestead.dns import rates
 from edgestead.dns.cookies import PURPOSE as COOKIES
 from edgestead.dns.settings import DnsSettings, new_secret
@@ -49,6 +50,7 @@ from edgestead.server.supervisor.control_life import ControlLife
 from edgestead.server.supervisor.listeners import Listeners, bound_address, objects_sockets
 from edgestead.server.supervisor.log_estate import LogPipe
 
+SPARE_CONTROLS = ("control-spare", *(f"control-spare-{number}" for number in range(1, SPARES_MAX)))
 SPARE_CONTROL_AFTER_SECONDS = 5.0
 """Of a server of one machine, once it is up: one that lives for a moment does not pay 0.9 s of a core."""
 STILL_PARTS = 20  # of silence-seconds a process may do nothing at all: 0.5 s by default
@@ -177,11 +179,10 @@ class Estate:
         and in a cluster not before the office of one that died is free.
         """
         module, waiting = "control.waiting", self._waiting_control_start
-        spares: list[Child] = []
-        if self._config.control_spare:
-            spares = [self._child("control-spare", module, waiting)]
-            spares[0].first_life_after_seconds = 0.0 if self._is_node else SPARE_CONTROL_AFTER_SECONDS
-            self.spares += spares
+        spares = [self._child(name, module, waiting) for name in SPARE_CONTROLS[: self._config.control_spare]]
+        for spare in spares:
+            spare.first_life_after_seconds = 0.0 if self._is_node else SPARE_CONTROL_AFTER_SECONDS
+        self.spares += spares
         return self._child("control", module, waiting, make_place=self._control_start, spares=spares)
 
     def _make_alerts(self) -> list[Child]:
