@@ -237,9 +237,7 @@ def test_each_step_leads_to_the_next_and_proofs_are_there_for_as_long_as_they_ar
 def test_a_step_that_fails_as_nobody_thought_keeps_no_other_zone_from_its_certificate(wanting, caplog):
     """A round takes the oldest steps first, and would fail in the same one again and again."""
     wanting.round()
-    zone_id = wanting.api.post("/zones", {"name": "example.net"}).result["id"]
-    body = {"type": "A", "name": "www", "content": "192.0.2.1", "proxied": True}
-    assert wanting.api.post(f"/zones/{zone_id}/dns_records", body).status == 200
+    zone_id = another_zone(wanting, "example.net")
     wanting.authority.troubles = [TypeError("an answer of a kind of its own")]
 
     wanting.round()
@@ -251,6 +249,53 @@ def test_a_step_that_fails_as_nobody_thought_keeps_no_other_zone_from_its_certif
     wanting.pass_(3_600)
     wanting.round()
     assert wanting.row().state == "proving"
+
+
+def another_zone(world, name, host="www"):
+    zone_id = world.api.post("/zones", {"name": name}).result["id"]
+    body = {"type": "A", "name": host, "content": "192.0.2.1", "proxied": True}
+    assert world.api.post(f"/zones/{zone_id}/dns_records", body).status == 200
+    return zone_id
+
+
+@pytest.fixture
+def three(world, monkeypatch):
+    """Their zones' ids, in order, with room for one at a look; each is proved at the edge."""
+    monkeypatch.setattr(orders, "BEGUN_AT_ONCE_MAX", 1)
+    monkeypatch.setattr(orders_part, "EDGE_SECONDS", 0.0)
+    made = sorted(another_zone(world, f"zone-{number}.test", "*.wild") for number in range(3))
+    for zone_id in made:
+        path = f"/zones/{zone_id}/settings/acme_validation"
+        assert world.api.patch(path, {"value": "http"}).status == 200
+    return made
+
+
+def states_of(world, zone_ids):
+    found = [world.read(lambda reader, id_=id_: rows.of_zone(reader, id_)) for id_ in zone_ids]
+    return [[row.state for row in one] for one in found]
+
+
+def proxy_in(world, zone_id, name):
+    body = {"type": "A", "name": name, "content": "192.0.2.1", "proxied": True}
+    assert world.api.post(f"/zones/{zone_id}/dns_records", body).status == 200
+
+
+def test_zones_that_can_have_no_certificate_hide_none_that_can(world, three):
+    """Wildcards are proved by records alone."""
+    proxy_in(world, three[-1], "www")
+    world.work()
+    assert states_of(world, three) == [[], [], ["issued"]]
+
+
+def test_zones_whose_names_are_the_same_hide_none_whose_names_are_others(world, three):
+    for zone_id in three:
+        proxy_in(world, zone_id, "www")
+    for _ in three:
+        world.work()
+    assert states_of(world, three) == [["issued"]] * 3
+    proxy_in(world, three[-1], "shop")
+    world.round()
+    assert states_of(world, three) == [["issued"], ["issued"], ["ordered"]]
 
 
 def choose(world, method):

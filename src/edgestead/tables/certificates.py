@@ -122,7 +122,7 @@ SELECT_ZONES_WITHOUT = (
     " and exists (select 1 from records r where r.zone_id = z.id and r.proxied = 1)"
     " and not exists (select 1 from certificates c where c.zone_id = z.id and c.kind = ?)"
     " and not exists (select 1 from settings s where s.scope_id = z.id and s.id = ? and s.value = ?)"
-    " order by z.id limit ?"
+    " and z.id > ? order by z.id limit ?"
 )
 SELECT_HAS_PROXIED = "select 1 from records where zone_id = ? and proxied = 1 limit 1"
 INSERT_PROOF = (
@@ -138,7 +138,7 @@ SELECT_PROOFS_AT_EDGE = (
 SELECT_SAID_HOW = (
     f"select {columns.names(CertificateRow, 'c')} from settings s"
     " join certificates c on c.zone_id = s.scope_id where s.id = ? and c.kind = ? and c.state in (?, ?)"
-    " order by c.id limit ?"
+    " and s.scope_id > ? order by s.scope_id limit ?"
 )
 DELETE_PROOFS_OF = "delete from certificate_proofs where certificate_id = ?"
 DELETE_PROOFS_OF_ZONE = "delete from certificate_proofs where zone_id = ?"
@@ -226,10 +226,13 @@ def forget_zone(tx: Transaction, zone_id: str) -> bool:
     return bool(tx.run(DELETE_OF_ZONE, (zone_id,)))
 
 
-def zones_without(reader: Reader, kind: str, setting: str, unless: str, limit: int) -> list[tuple[str, str]]:
+def zones_without(
+    reader: Reader, kind: str, setting: str, unless: str, after: str, limit: int
+) -> list[tuple[str, str]]:
     """(id, name) of active zones with a proxied name, without a certificate of a kind, and without that value
-    of a setting."""
-    return [(id_, name) for id_, name in reader.rows(SELECT_ZONES_WITHOUT, (kind, setting, unless, limit))]
+    of a setting. In the order of their ids, those behind `after`."""
+    found = reader.rows(SELECT_ZONES_WITHOUT, (kind, setting, unless, after, limit))
+    return [(id_, name) for id_, name in found]
 
 
 def has_proxied(reader: Reader, zone_id: str) -> bool:
@@ -255,10 +258,11 @@ def proofs_at_edge(reader: Reader, limit: int) -> list[tuple[str, str]]:
 
 
 def where_set(
-    reader: Reader, setting: str, kind: str, states: tuple[str, str], limit: int
+    reader: Reader, setting: str, kind: str, states: tuple[str, str], after: str, limit: int
 ) -> list[CertificateRow]:
-    """Those of a kind and in one of the states, of zones that say something of a setting."""
-    found = reader.rows(SELECT_SAID_HOW, (setting, kind, *states, limit))
+    """Those of a kind and in one of the states, of zones that say something of a setting. In the order of the
+    zones' ids, those behind `after`: a zone has one of the kind at most."""
+    found = reader.rows(SELECT_SAID_HOW, (setting, kind, *states, after, limit))
     return [CertificateRow(*one) for one in found]
 
 

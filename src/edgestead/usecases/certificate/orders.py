@@ -7,7 +7,8 @@ Each function that ends a step takes the row as its step found it, and does noth
 now: its zone was deleted, or an operator asked for a new order meanwhile.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -28,17 +29,25 @@ from edgestead.usecases.serving.proofs import Proof
 
 SETTING = "zone.universal_ssl"
 OFF = "false"
-BEGUN_AT_ONCE_MAX = 50  # zones that get their first order in one transaction
+BEGUN_AT_ONCE_MAX = 50  # zones that get their first order in one transaction, or another one at one look
 NAMES_READ_MAX = 200  # of a zone's proxied ones, wildcards among them
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(str).decode
 
 
 def zones_without(reader: Reader) -> list[tuple[str, str]]:
-    """(id, name) of zones that should have a certificate of their own and have none. Looks at every record of
-    zones without a proxied one: 0.7 s for a million.
+    """(id, name) of the first zones that should have a certificate of their own and have none. Looks at every
+    record of zones without a proxied one: 0.7 s for a million.
     """
-    return certificates.zones_without(reader, UNIVERSAL, SETTING, OFF, BEGUN_AT_ONCE_MAX)
+    found = (one for one in _all_without(reader) if hosts_of(reader, *one))
+    return list(islice(found, BEGUN_AT_ONCE_MAX))
+
+
+def _all_without(reader: Reader) -> Iterator[tuple[str, str]]:
+    after = ""
+    while page := certificates.zones_without(reader, UNIVERSAL, SETTING, OFF, after, BEGUN_AT_ONCE_MAX):
+        yield from page
+        after = page[-1][0]
 
 
 def begin(call: Call, tx: Transaction, platform: Platform, found: Iterable[tuple[str, str]]) -> None:
@@ -68,15 +77,26 @@ def hosts_of(reader: Reader, zone_id: str, name: str) -> tuple[str, ...]:
 
 
 def changed_hosts(reader: Reader) -> list[tuple[CertificateRow, tuple[str, ...]]]:
-    """Zones' own certificates whose names are others by now, with those, of zones that chose how to prove."""
-    found = []
-    states_ = (states.ISSUED, states.FAILED)
-    for row in certificates.where_set(reader, ACME_VALIDATION, UNIVERSAL, states_, BEGUN_AT_ONCE_MAX):
+    """The first of zones' own certificates whose names are others by now, with those. Only zones that chose
+    how to prove have such."""
+    return list(islice(_changed(reader), BEGUN_AT_ONCE_MAX))
+
+
+def _changed(reader: Reader) -> Iterator[tuple[CertificateRow, tuple[str, ...]]]:
+    for row in _all_that_chose(reader):
         zone = zones.zone(reader, row.zone_id)
         hosts = hosts_of(reader, row.zone_id, zone.name) if zone is not None else ()
         if hosts and hosts != wanted_hosts(row):
-            found.append((row, hosts))
-    return found
+            yield row, hosts
+
+
+def _all_that_chose(reader: Reader) -> Iterator[CertificateRow]:
+    after, states_ = "", (states.ISSUED, states.FAILED)
+    while page := certificates.where_set(
+        reader, ACME_VALIDATION, UNIVERSAL, states_, after, BEGUN_AT_ONCE_MAX
+    ):
+        yield from page
+        after = page[-1].zone_id
 
 
 def order_for(call: Call, tx: Transaction, row: CertificateRow, hosts: Sequence[str]) -> bool:
