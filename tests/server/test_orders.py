@@ -124,6 +124,7 @@ class World:
         self.registered = []
         self.shown = True
         self.killed_before_write = self.killed_after_write = False
+        self.refuses = lambda: False
         self.page = private_page()
         self.begin()
 
@@ -160,6 +161,8 @@ class World:
     async def write(self, fn):
         if self.killed_before_write:
             raise Killed
+        if self.refuses():
+            raise Full
         value = self.api.store.write(fn).result().value
         if self.killed_after_write:
             raise Killed
@@ -249,6 +252,58 @@ def test_a_step_that_fails_as_nobody_thought_keeps_no_other_zone_from_its_certif
     wanting.pass_(3_600)
     wanting.round()
     assert wanting.row().state == "proving"
+
+
+class Full(Exception):
+    """The disk takes nothing."""
+
+
+def test_a_step_that_cannot_be_written_is_asked_of_the_authority_once_a_pause(wanting):
+    """Nor can it be written that it was in vain: the row stays due."""
+    wanting.work()  # the authority has an account of ours
+    zone_id = another_zone(wanting, "example.net")
+    asyncio.run(wanting.write(lambda tx: wanting_begins(wanting, tx)))
+    wanting.authority.asked.clear()
+    wanting.refuses = lambda: True
+    for _ in range(10):
+        wanting.round()
+        wanting.pass_(1)
+
+    assert wanting.authority.asked == ["order"]
+    for _ in range(24):
+        wanting.pass_(300)
+        wanting.round()
+    assert len(wanting.authority.asked) == 7, "the pauses double up to an hour"
+    wanting.refuses = lambda: False
+    wanting.pass_(3_600)
+    wanting.round()
+    assert states_of(wanting, [zone_id]) == [["ordered"]]
+
+
+def test_rows_of_which_nothing_can_be_written_leave_the_others_their_turn(wanting, monkeypatch):
+    monkeypatch.setattr(orders_part, "STEPS_MAX", 1)
+    wanting.round()
+    zone_id = another_zone(wanting, "example.net")
+    first = wanting.row()
+    broken = first._replace(body="{", modified_us=first.modified_us + 1)
+    asyncio.run(wanting.write(lambda tx: rows.update(tx, broken)))
+    asyncio.run(wanting.write(lambda tx: wanting_begins(wanting, tx)))
+    for _ in range(3):
+        wanting.round()
+
+    (other,) = wanting.read(lambda reader: rows.of_zone(reader, zone_id))
+    assert (wanting.row().body, other.state) == ("{", "proving")
+
+
+def test_a_look_that_fails_keeps_no_order_from_its_next_step(wanting, monkeypatch):
+    monkeypatch.setattr(orders_part, "LOOK_SECONDS", 300.0)
+    asyncio.run(wanting.write(lambda tx: wanting_begins(wanting, tx)))
+    monkeypatch.setattr(orders, "changed_hosts", lambda _reader: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        wanting.round()
+
+    wanting.work()
+    assert wanting.row().state == "issued"
 
 
 def another_zone(world, name, host="www"):

@@ -1,6 +1,7 @@
 """The task that has certificates issued: due steps, one after the other, each on a thread.
 
 Owns  rounds and pauses; which authority is next; accounts; waiting until name servers show a proof.
+      What cannot be written of a step (the disk is full) is kept here: the row waits, and the others do not.
 Not   what a step writes (`usecases.certificate.orders`), when it is due (`usecases.certificate.states`), what
       an authority is asked (`server.control.authority`). No request or query waits for this.
 """
@@ -10,11 +11,12 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from edgestead.model.call import Call
 from edgestead.model.counters import Page, slot
 from edgestead.model.refusals import EdgeError
+from edgestead.model.seldom import Seldom
 from edgestead.server.control.authority import Account, Authority, Registered, Trouble, new_key
 from edgestead.server.control.targets import Data
 from edgestead.tables import certificates as rows
@@ -42,6 +44,11 @@ Open = Callable[[str, Account, Registered], Authority]
 """An authority by the URL of its directory."""
 Shows = Callable[[Sequence[tuple[str, str]]], Awaitable[bool]]
 """Whether every secondary that is known shows these TXT records, by name and value."""
+
+
+class _Pause(NamedTuple):
+    until_us: int
+    times: int  # in a row
 
 
 class OrdersPart:
@@ -73,6 +80,8 @@ class OrdersPart:
         self._shows = shows
         self._authorities: dict[str, Authority] = {}
         self._look_at = 0.0
+        self._pauses: dict[str, _Pause] = {}  # by the row's id; an hour longer than they last
+        self._failed_rounds = Seldom()
         self._task: asyncio.Task[None] | None = None
         self._steps: Mapping[str, Callable[[CertificateRow, Progress], Awaitable[None]]] = {
             states.WANTED: self._order,
@@ -96,19 +105,29 @@ class OrdersPart:
             try:
                 taken = await self.round()
             except Exception:
-                _log.warning("a round of certificates failed", exc_info=True)
+                if times := self._failed_rounds.happened():
+                    _log.warning("a round of certificates failed (%d times)", times, exc_info=True)
             await asyncio.sleep(0 if taken else POLL_SECONDS)
 
     async def round(self) -> int:
         """Take the steps that are due. Returns how many there were."""
         await self._look()
-        now_us = self._call().now_us
-        due = self._data.read(lambda reader: rows.due(reader, now_us, STEPS_MAX))
+        due = self._due()
         for row in due:
             await self._step(row)
         if due:
             self.show()
         return len(due)
+
+    def _due(self) -> list[CertificateRow]:
+        """What waits because nothing can be written of it is due in the table all the while."""
+        now_us = self._call().now_us
+        forgotten_us = now_us - states.PAUSE_SECONDS_MAX * states.SECOND_US
+        pauses = {id_: one for id_, one in self._pauses.items() if one.until_us > forgotten_us}
+        self._pauses = pauses
+        limit = STEPS_MAX + len(pauses)
+        found = self._data.read(lambda reader: rows.due(reader, now_us, limit))
+        return [row for row in found if row.id not in pauses or pauses[row.id].until_us <= now_us][:STEPS_MAX]
 
     async def _look(self) -> None:
         """For zones that should have a certificate; on a thread, since that goes through many records."""
@@ -116,6 +135,7 @@ class OrdersPart:
         began = time()
         if began < self._look_at:
             return
+        self._look_at = began + LOOK_SECONDS  # also where it fails
         found = await _apart(self._data.read, orders.zones_without)
         others = await _apart(self._data.read, orders.changed_hosts)
         ended = time()
@@ -135,6 +155,18 @@ class OrdersPart:
             self._page.set(_STATES + offset, counts.get(state, 0))
 
     async def _step(self, row: CertificateRow) -> None:
+        try:
+            await self._take(row)
+        except Exception:
+            now_us, times = self._call().now_us, 1
+            if row.id in self._pauses:
+                times += self._pauses[row.id].times
+            self._pauses[row.id] = _Pause(states.pause_us(now_us, times), times)
+            _log.warning("a step of the certificate for %s cannot be written", row.hosts, exc_info=True)
+        else:
+            self._pauses.pop(row.id, None)
+
+    async def _take(self, row: CertificateRow) -> None:
         progress = read_progress(row.body)
         try:
             await self._steps[row.state](row, progress)
