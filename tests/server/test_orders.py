@@ -513,6 +513,23 @@ def test_a_renewal_comes_at_two_thirds_and_the_old_one_is_served_until_the_new_o
     assert wanting.row().starts_us > row.starts_us
 
 
+def test_a_name_that_was_not_proxied_when_its_renewal_was_looked_at_is_renewed_in_time(wanting):
+    wanting.authority.renew_us = wanting.now_us + 2 * DAY_US
+    wanting.work()
+    path = f"/zones/{wanting.zone_id}/dns_records"
+    (record,) = wanting.api.get(path).json["result"]
+    wanting.api.patch(f"{path}/{record['id']}", {"proxied": False})
+    wanting.now_us = wanting.row().due_us + 1
+    wanting.round()
+    wanting.api.patch(f"{path}/{record['id']}", {"proxied": True})
+    row = wanting.row()
+    assert row.due_us < states.renewal_us(row.id, row.starts_us, row.ends_us)
+
+    wanting.now_us = row.starts_us + (row.ends_us - row.starts_us) * 2 // 3
+    wanting.round()
+    assert wanting.row().state == "wanted"
+
+
 def test_an_authority_that_wants_it_renewed_early_gets_that(wanting):
     wanting.work()
     first = wanting.pairs()

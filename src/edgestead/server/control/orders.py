@@ -269,7 +269,9 @@ class OrdersPart:
             if row.ends_us <= call.now_us:
                 await self._data.write(lambda tx: orders.remove(call, tx, self._platform, row))
                 return
-            await self._data.write(lambda tx: orders.postponed(call, tx, row, row.ends_us))
+            # Names may be proxied again by then.
+            look_us = call.now_us + states.RENEWAL_ASKED_SECONDS * states.SECOND_US
+            await self._data.write(lambda tx: orders.postponed(call, tx, row, min(row.ends_us, look_us)))
             return
         if call.now_us < states.renewal_us(row.id, row.starts_us, row.ends_us):
             authority = await self._authority(self._directory(progress))
