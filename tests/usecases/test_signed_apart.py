@@ -11,7 +11,7 @@ from edgestead.server.control.signatures import POLL_SECONDS, Signatures
 from edgestead.tables import signing as rows
 from edgestead.testing.simulation import simulate
 from edgestead.usecases.serving import keyset
-from edgestead.usecases.zone import signing
+from edgestead.usecases.zone import signing, zones
 from tests.dns.signed import DAY_US, Signed
 
 BROKEN, OTHER = "example.com", "example.net"
@@ -78,6 +78,22 @@ def test_a_zone_that_cannot_be_signed_keeps_no_other_one_waiting(signed, caplog)
     assert min(signed.signature_ends(OTHER)) * 1_000_000 > signed.now_us + 14 * DAY_US
     for kind in ("keys", "names", "state"):
         assert f"{kind} of zone {signed.ids[BROKEN]} wait" in caplog.text
+
+
+def test_what_is_left_of_a_deleted_zone_keeps_no_other_one_waiting(signed, monkeypatch):
+    """Who deleted it was killed before the sweep."""
+    monkeypatch.setattr(signing, "SIGNED_AT_ONCE", 1)
+    for zone in (BROKEN, OTHER):
+        sign(signed, zone)
+    gone = signed.ids[BROKEN]
+    signed.api.store.write(lambda tx: zones.delete(signed.call, tx, signed.api.platform, gone)).result()
+    signed.take()
+    assert signed.counts(gone) == (0, 2)
+
+    pass_days(signed, 40)
+
+    assert signed.counts(gone) == (0, 0)
+    assert min(signed.signature_ends(OTHER)) * 1_000_000 > signed.now_us + 14 * DAY_US
 
 
 def fail(*_):

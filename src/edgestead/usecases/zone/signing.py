@@ -125,9 +125,10 @@ def is_renewal(reader: Reader, work: Work) -> bool:
 def go_on(call: Call, tx: Transaction, platform: Platform, work: Work) -> None:
     """Do a piece of work, as far as there is need for it still. Raises KeysSealed, and what a bug raises."""
     stored = stored_of(tx, work.zone_id)
-    if stored is None:
-        return
-    if work.kind == KEYS:
+    if stored is None:  # the zone was deleted: its names would come first for ever
+        for place in work.places:
+            signing.remove_name(tx, work.zone_id, place)
+    elif work.kind == KEYS:
         rolls.go_on(call, tx, platform, work.zone_id)
     elif work.kind == NAMES:
         _renew(call, tx, platform, work, stored)
