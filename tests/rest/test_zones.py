@@ -1,10 +1,14 @@
 """Zones: made, listed, shown, deleted."""
 
+import asyncio
+
 import pytest
 
+from edgestead.model.refusals import DiskFull, Unavailable
+from edgestead.server.control.upkeep import Upkeep
 from edgestead.tables import zones
 from tests.rest.tokens import RESTRICTED, policy, put_token, zone
-from tests.support.api import CREDENTIALS
+from tests.support.api import CREDENTIALS, FIRST_US
 
 GOOD_NAMES = {
     "example.com": "example.com",
@@ -238,6 +242,31 @@ def test_records_of_a_deleted_zone_are_out_of_sight_before_they_are_gone(api, zo
     assert api.patch(www, {"ttl": 60}).codes == [1001]
     api.delete(f"/zones/{api.post('/zones', {'name': 'next.test'}).result['id']}")
     assert rows(api, "SELECT id FROM records") == rows(api, "SELECT id FROM deleted_zones") == []
+
+
+@pytest.mark.parametrize("refusal", [Unavailable, DiskFull])
+def test_a_deletion_whose_rows_cannot_be_swept_yet_has_succeeded(api, zone_id, www, monkeypatch, refusal):
+    def refuse(tx):
+        raise refusal
+
+    with monkeypatch.context() as full:
+        full.setattr("edgestead.usecases.zone.zones.sweep", refuse)
+        assert api.delete(f"/zones/{zone_id}").result == {"id": zone_id}
+    assert api.get(f"/zones/{zone_id}").codes == [1001]
+    assert rows(api, "SELECT id FROM deleted_zones") == [(zone_id,)]
+
+    upkeep = Upkeep(api.app.context.barrier, api.platform, None, api.page, lambda: FIRST_US)
+
+    async def until_swept():
+        upkeep.open()
+        try:
+            while rows(api, "SELECT id FROM deleted_zones"):  # noqa: ASYNC110  upkeep tells nobody
+                await asyncio.sleep(0.01)
+        finally:
+            upkeep.close()
+
+    api._loop.run_until_complete(asyncio.wait_for(until_swept(), 60))
+    assert rows(api, "SELECT id FROM records") == []
 
 
 def rows(api, sql):

@@ -4,8 +4,11 @@ Owns  /zones and /zones/{zone_id}.
 Not   what is inside a zone, or beside it (`rest.routes.zone_extras`).
 """
 
+from contextlib import suppress
+
 from edgestead.model.call import Call
 from edgestead.model.envelope import Listed, Page
+from edgestead.model.refusals import Unavailable
 from edgestead.rest import declared
 from edgestead.rest.context import AppContext, Write, WriteAs
 from edgestead.rest.declared import DIRECTION, Parameter, choice, pages
@@ -89,6 +92,7 @@ async def patch_zone(
 async def delete_zone(zone_id: str, api: AppContext, call: Call, write: Write) -> dict[str, str]:
     """Delete a zone with its records. DNS no longer answers for it."""
     await write(lambda tx: zones.delete(call, tx, api.platform, zone_id))
-    while await api.barrier.write(zones.sweep):
-        pass
+    with suppress(Unavailable):  # it is deleted; upkeep sweeps what is left, which no caller can reach
+        while await api.barrier.write(zones.sweep):
+            pass
     return {"id": zone_id}

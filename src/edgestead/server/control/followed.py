@@ -28,7 +28,7 @@ from edgestead.usecases.account import following, membership
 from edgestead.usecases.account.following import Task
 from edgestead.usecases.account.membership import Refused
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import catalog_content, zones
+from edgestead.usecases.zone import catalog_content
 from edgestead.usecases.zone.catalog_content import Member
 from edgestead.usecases.zone.secondary import Content, Notice, Peer, Rr, Unfit
 
@@ -153,7 +153,6 @@ class FollowedCatalogs:
         for left in _portions(plan.left):
             await self._data.write(partial(self._leave_each, task, left))
         await self._data.write(lambda tx: following.took(self._call(), tx, task, content, _some(refused)))
-        await self._sweep()
         if plan.steps or plan.left or refused != task.state.refused:
             log.info(
                 "the catalog %s was taken: serial %d, %d zones came or changed, %d left it, %d are refused",
@@ -187,14 +186,9 @@ class FollowedCatalogs:
             name = await self._data.write(partial(self._delete, zone_id))
             if name:
                 log.info("zone %s was deleted: its catalog lists it no longer", name)
-            await self._sweep()
 
     def _delete(self, zone_id: str, tx: Transaction) -> str | None:
         return membership.delete_if_over(self._call(), tx, self._platform, zone_id)
-
-    async def _sweep(self) -> None:
-        while await self._data.write(zones.sweep):
-            pass
 
 
 def _no_records() -> frozenset[Rr]:

@@ -22,8 +22,9 @@ from edgestead.server.control.signatures import Signatures
 from edgestead.server.control.store import ControlData
 from edgestead.server.control.targets import POLL_SECONDS, Targets, resolver_at
 from edgestead.tables import flattened
+from edgestead.tables import zones as zone_rows
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import refreshing
+from edgestead.usecases.zone import refreshing, zones
 from edgestead.usecases.zone.secondary import Notice
 
 ROUND_PAUSE_SECONDS = 0.05  # between rounds that found something to do: writes of clients pass
@@ -65,6 +66,7 @@ class Upkeep:
             for round_ in (
                 self._restore,
                 self._refresh,
+                self._sweep,
                 self._resolve,
                 self._sign,
                 self._digest,
@@ -94,6 +96,13 @@ class Upkeep:
     async def _restore(self) -> float:
         """New serials for zones of a backup."""
         return ROUND_PAUSE_SECONDS if await self._restoring.poll() else restoring.POLL_SECONDS
+
+    async def _sweep(self) -> float:
+        """Some rows of deleted zones, which who deleted them did not sweep, or not to the end."""
+        if self._data.read(zone_rows.next_deleted) is None:
+            return POLL_SECONDS
+        await self._data.write(zones.sweep)
+        return ROUND_PAUSE_SECONDS
 
     async def _resolve(self) -> float:
         await self._targets.poll()

@@ -258,7 +258,7 @@ def over(reader: Reader, now_us: int) -> list[str]:
 
 
 def delete_if_over(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> str | None:
-    """Returns the name of a zone that was deleted. Call `zone.zones.sweep` afterwards."""
+    """Returns the name of a zone that was deleted."""
     member = followed.membership(tx, zone_id)
     catalog = followed.one(tx, member.catalog_id) if member else None
     zone = zones.zone(tx, zone_id)

@@ -195,7 +195,7 @@ def check_may_have(call: Call, reader: Reader, account_id: str, name: str) -> No
 def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> None:
     """Forget a zone with everything in it; DNS stops to answer for it. Raises ZoneNotFound.
 
-    Call `sweep` afterwards: the records are out of sight at once, and out of the database only then.
+    The records are out of sight at once, and out of the database when `sweep` has been called often enough.
     """
     row = _row(tx, zone_id)
     signals = bootstrapping.of_zone(tx, platform.renderer, row)
