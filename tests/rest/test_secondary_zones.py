@@ -219,6 +219,78 @@ def test_a_transfer_in_parts_shows_its_soa_at_the_end(world, api, monkeypatch):
     assert kinds[-1] == KIND_ZONE
     assert KIND_JOURNAL not in kinds  # no row leads over it: secondaries fetch the zone
     assert len(api.get(f"/zones/{world.id}/dns_records").result) == 11
+    assert world.after(1) == 0  # nobody has asked for it meanwhile
+
+
+@pytest.fixture
+def cut(world, api, monkeypatch):
+    """A transfer of serial 8 that came in parts, of which the first one alone was written."""
+    monkeypatch.setattr(secondary, "CHANGES_AT_ONCE_MAX", 6)
+    take = secondary.take
+
+    def once(call, tx, platform, task, changes, start):
+        if start > 0:
+            raise OSError("the disk is gone")
+        return take(call, tx, platform, task, changes, start)
+
+    world.after(0)
+    with monkeypatch.context() as broken:
+        broken.setattr(secondary, "take", once)
+        world.after(REFRESH, content(8, a("www", 1), *(a(f"n{n}", n) for n in range(10))))
+    assert len(api.get(f"/zones/{world.id}/dns_records").result) == 8
+    api.changes.clear()
+    return world
+
+
+def test_a_transfer_that_was_cut_between_its_parts_has_no_row_of_changes(cut, api):
+    """Its second half leads nowhere for who is at the serial before."""
+    assert cut.after(RETRY) == 1
+
+    assert cut.serial == 8
+    assert len(api.get(f"/zones/{cut.id}/dns_records").result) == 12
+    assert KIND_JOURNAL not in {change.kind for change in api.changes}
+    assert cut.after(REFRESH * 0.85) == 0  # nobody has asked
+
+    cut.after(REFRESH, content(9, a("www", 2)))
+    cut.after(REFRESH, content(10, a("www", 3)))
+    assert api.changes[-2].kind == KIND_JOURNAL
+
+
+def test_after_a_transfer_that_was_cut_changes_alone_are_not_taken(cut, api):
+    """Those that are condensed (RFC 1995 §5) name nothing that came and went since the serial before."""
+
+    def fetch(peer, apex, serial, present, whole, key):
+        cut.asked.append((peer.name, serial, whole))
+        new = content(9, a("www", 2))
+        return new if whole else new._replace(records=present() - {a("www", 1)} | {a("www", 2)})
+
+    cut._secondaries._asking._fetch = fetch
+    cut.after(RETRY)
+
+    assert cut.asked[-1] == ("primary", 7, True)
+    assert {one["content"] for one in api.get(f"/zones/{cut.id}/dns_records").result} == {
+        "192.0.2.2",
+        "ns.example.net",
+    }
+
+
+def test_a_transfer_that_is_cut_is_whole_from_the_next_peer_at_once(world, api, monkeypatch):
+    monkeypatch.setattr(secondary, "CHANGES_AT_ONCE_MAX", 6)
+    other = api.post(PEERS, {"name": "other", "ip": "192.0.2.2"}).result["id"]
+    api.put(world.incoming, {"name": "in", "peers": [world.peer, other]})
+    world.after(0)
+    take, cuts = secondary.take, iter([True])
+
+    def once(call, tx, platform, task, changes, start):
+        if start > 0 and next(cuts, False):
+            raise OSError("the disk is gone")
+        return take(call, tx, platform, task, changes, start)
+
+    monkeypatch.setattr(secondary, "take", once)
+    world.after(REFRESH, content(8, *(a(f"n{n}", n) for n in range(10))))
+
+    assert world.asked[-2:] == [("primary", 7, False), ("other", 7, True)]
+    assert (world.serial, world.state["problem"]) == (8, "")
 
 
 def test_what_is_not_stored_here_changes_nothing_and_is_named(world):

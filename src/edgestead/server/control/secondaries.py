@@ -152,8 +152,9 @@ class Secondaries:
         def present() -> frozenset[Rr]:
             return self._data.read(lambda reader: secondary.present(reader, task))
 
-        apex, state = names.wire_from_text(task.name), task.state
-        return await self._asking.found(peer, task.keys, apex, state.serial, present, whole=state.whole)
+        apex, serial = names.wire_from_text(task.name), task.state.serial
+        whole = self._data.read(lambda reader: secondary.wants_whole(reader, task))
+        return await self._asking.found(peer, task.keys, apex, serial, present, whole=whole)
 
     async def _take(self, task: Task, found: Found) -> None:
         if found is None:

@@ -93,7 +93,8 @@ class State(msgspec.Struct, frozen=True):
     """`serial` is the primary's as it was transferred, None before that; `lost` while DNS answers SERVFAIL.
 
     `checked_us` is the last time that a primary answered, `due_us` when one is asked next; `tries` are the
-    failures since, `problem` the last one's reason. `whole`: the next transfer is a full one.
+    failures since, `problem` the last one's reason. `whole`: the next transfer is a full one. `mixed`: some
+    parts of a transfer are written, its end is not, so that no changes lead on from the records.
     """
 
     serial: int | None = None
@@ -106,6 +107,7 @@ class State(msgspec.Struct, frozen=True):
     problem: str = ""
     whole: bool = False
     lost: bool = True
+    mixed: bool = False
 
 
 class Incoming(msgspec.Struct, frozen=True):
@@ -442,6 +444,13 @@ def ending(reader: Reader, before_us: int) -> list[tuple[str, int]]:
     return sorted(found)
 
 
+def wants_whole(reader: Reader, task: Task) -> bool:
+    """Whether changes alone are not enough: somebody has asked for all, or the records are of no serial, also
+    since this task has written some of them.
+    """
+    return task.state.whole or state_of(reader, task.zone_id).mixed
+
+
 def present(reader: Reader, task: Task) -> frozenset[Rr]:
     """The zone's records as they were transferred, but for the SOA."""
     found = [_rr(row) for row in _rows(reader, task.zone_id)]
@@ -574,8 +583,10 @@ def take(call: Call, tx: Transaction, platform: Platform, task: Task, found: Cha
     if end < total:
         edit.publish_names_only()
         edit.finish()
+        if start == 0:
+            _put_state(call, tx, zone.id, msgspec.structs.replace(state_of(tx, zone.id), mixed=True))
         return end
-    _finish(call, tx, edit, zone, task, found.content, in_parts=start > 0)
+    _finish(call, tx, edit, zone, task, found.content)
     return -1
 
 
@@ -586,8 +597,6 @@ def _finish(
     zone: ZoneRow,
     task: Task,
     content: Content,
-    *,
-    in_parts: bool,
 ) -> None:
     soa, numbers = soa_of(content)
     settings.put(tx, zone.id, SOA_SETTING, _encode(soa).decode(), call.now_us)
@@ -596,7 +605,7 @@ def _finish(
     is_newer = 0 < ahead < serials.SERIAL_END // 2
     keeps = task.presigned or is_first or is_newer  # a signed SOA cannot have another serial
     serial = content.serial if keeps else serials.next_serial(zone.serial)
-    edit.take_transfer(serial, follows=not (is_first or in_parts))
+    edit.take_transfer(serial, follows=not (is_first or state_of(tx, zone.id).mixed))
     edit.finish()
     refresh, retry, expire = numbers
     state = State(content.serial, refresh, retry, expire, call.now_us, lost=False)
@@ -643,11 +652,16 @@ def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
 def _after_success(reader: Reader, task: Task, state: State, now_us: int) -> State:
     """With the time of the next one: now, and as it was asked for, if somebody has asked since this began."""
     before = state_of(reader, task.zone_id)
-    if before != task.state:
+    if _is_asked_again(before, task):
         return msgspec.structs.replace(state, whole=before.whole, due_us=now_us)
     stored = settings.one(reader, task.zone_id, INCOMING)
     pause = (_read_incoming(stored.value).auto_refresh_seconds if stored else 0) or state.refresh
     return msgspec.structs.replace(state, due_us=now_us + jittered_us(pause))
+
+
+def _is_asked_again(now: State, task: Task) -> bool:
+    """Whether somebody has asked for the zone since the task began, which writes nothing but its parts."""
+    return msgspec.structs.replace(now, mixed=task.state.mixed) != task.state
 
 
 def _tell_lost(tx: Transaction, zone_id: str, *, is_lost: bool) -> None:
