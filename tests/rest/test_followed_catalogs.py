@@ -556,6 +556,27 @@ def test_a_slow_producer_of_one_account_does_not_hold_up_another_one(world, api)
     assert waited == [True]
 
 
+@pytest.mark.parametrize("says", [None, TimeoutError()], ids=["nothing new", "no answer"])
+def test_what_is_asked_for_during_an_attempt_is_done_at_once(world, api, says):
+    catalog_id = world.follow()
+    world.hear(Listing(ONE))
+
+    def meanwhile(*asked):
+        world.followed._asking._fetch = world._fetch
+        api.store.write(lambda tx: followed.ask_soon(tx, catalog_id, world.now, again=True)).result(60)
+        if says is not None:
+            raise says
+
+    world.followed._asking._fetch = meanwhile
+    world.after(86_400)
+    before = len(world.asked)
+    world.after(1)
+
+    assert len(world.asked) == before + 1
+    assert world.asked[-1][-1]  # for all of it
+    assert api.get(f"{CATALOGS}/{catalog_id}").result["problem"] == ""
+
+
 def test_a_notice_does_not_undo_the_back_off(world, api):
     catalog_id = world.follow()
     for _ in range(3):

@@ -635,6 +635,28 @@ def test_what_is_asked_for_during_a_transfer_is_not_forgotten(world, serial):
     assert world.after(1) == 0
 
 
+def test_what_is_asked_for_during_an_attempt_in_vain_is_done_at_once(world, api):
+    """The operator names another primary while the one before does not answer."""
+    world.after(0)
+    other = api.post(PEERS, {"name": "other", "ip": "192.0.2.2"}).result["id"]
+
+    def name_another(tx):
+        body = secondary.IncomingBody(name="in", peers=[other])
+        secondary.put(world._call(), tx, api.platform, world.id, body)
+
+    def in_vain(*asked):
+        world.api.store.write(name_another).result(60)
+        world._secondaries._asking._fetch = world._fetch
+        raise TimeoutError
+
+    world._secondaries._asking._fetch = in_vain
+    world.after(REFRESH)
+    assert world.state["problem"] == ""
+    assert world.after(1, content(8, a("www", 2))) == 1
+
+    assert (world.asked[-1], world.serial) == (("other", 7, False), 8)
+
+
 def test_a_signed_transfer_is_not_taken_once_that_is_switched_off(world, api):
     api.patch(f"/zones/{world.id}/dnssec", {"dnssec_presigned": True})
     world.after(0, signed(7, *APEX_LINK))

@@ -226,9 +226,9 @@ def took(call: Call, tx: Transaction, task: Task, content: Content, refused: Map
 
 
 def current(call: Call, tx: Transaction, task: Task) -> None:
-    """A primary has nothing newer."""
+    """A primary has nothing newer. Who has asked since this began has it asked for again."""
     state = followed.state_of(tx, task.catalog.id)
-    if followed.one(tx, task.catalog.id) is not None:
+    if followed.one(tx, task.catalog.id) is not None and state == task.state:
         due_us = call.now_us + secondary.jittered_us(state.refresh)
         state = msgspec.structs.replace(state, checked_us=call.now_us, due_us=due_us, tries=0, problem="")
         followed.put_state(tx, task.catalog.id, state, call.now_us)
@@ -236,9 +236,9 @@ def current(call: Call, tx: Transaction, task: Task) -> None:
 
 def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
     """No primary gave anything that is taken: everything stays as it is, and it is asked for again later."""
-    if followed.one(tx, task.catalog.id) is None:
-        return
     state = followed.state_of(tx, task.catalog.id)
+    if followed.one(tx, task.catalog.id) is None or state != task.state:
+        return  # who has asked since this began has it asked for again
     first = secondary.FIRST_RETRY_SECONDS if state.serial is None else state.retry
     pause = min(first << min(state.tries, 16), secondary.RETRY_SECONDS_MAX)
     state = msgspec.structs.replace(

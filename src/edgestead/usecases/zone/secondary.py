@@ -627,10 +627,13 @@ def current(call: Call, tx: Transaction, task: Task) -> None:
 
 
 def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
-    """No primary gave anything that is taken: ask again later, and answer no longer once it has expired."""
-    if zones.zone(tx, task.zone_id) is None:
-        return
+    """No primary gave anything that is taken: ask again later, and answer no longer once it has expired.
+
+    If somebody has asked since this began, of other primaries say, the next attempt has to say so.
+    """
     state = state_of(tx, task.zone_id)
+    if zones.zone(tx, task.zone_id) is None or _is_asked_again(state, task):
+        return
     first = FIRST_RETRY_SECONDS if state.serial is None else state.retry
     pause = min(first << min(state.tries, 16), RETRY_SECONDS_MAX)
     is_lost = state.lost or call.now_us >= state.checked_us + state.expire * _US
