@@ -9,6 +9,7 @@ import pytest
 from edgestead.http1.client import ExchangeError
 from edgestead.http1.head import by_name
 from edgestead.http1.messages import Body, Request, Response
+from edgestead.model.refusals import Unavailable
 from edgestead.server.cluster import gate as module
 from edgestead.server.cluster.gate import HasWritten
 from edgestead.store.answered import PASSED, Answers
@@ -211,6 +212,34 @@ def test_only_a_node_has_acts_done(is_of_node):
         return await gate.passed_on(request(b"/act", b"it", headers))
 
     assert asyncio.run(run()).body == (b"done with it" if is_of_node else b"answered here")
+
+
+@pytest.mark.parametrize(("error", "is_unknown"), [(Unknown, True), (NotLeader, False)])
+def test_who_asks_learns_that_an_act_may_be_done(monkeypatch, error, is_unknown):
+    """Its write may be in the log of a leader that lost the database meanwhile."""
+
+    async def failing(content):
+        raise error()
+
+    async def run():
+        leader = Cluster(lands=None)
+        leader.leads = True
+        there = module.Gate(here, leader, None)
+        there.acts = {b"/act": failing}
+
+        async def exchange(to, method, target, headers, body, **more):
+            # the number that the request carries is of the leader that the asker knows
+            leader.seat.office.number = 1
+            own = [header for header in headers if header[0] != b"host"]
+            found = await there.passed_on(request(target, body, own))
+            return answer(found.status, found.body, found.headers)
+
+        monkeypatch.setattr(module, "exchange", exchange)
+        await module.Gate(here, Cluster(lands=None), None).ask_leader(b"/act", b"content")
+
+    with pytest.raises(Unavailable) as caught:
+        asyncio.run(run())
+    assert isinstance(caught.value, Unknown) is is_unknown
 
 
 def test_an_act_that_this_release_does_not_know_is_refused():

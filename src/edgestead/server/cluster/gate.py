@@ -175,10 +175,13 @@ class Gate:
         except (BodyBroken, BodyTooLarge):
             return None
         except EdgeError as error:
-            return refusal(error)
+            answer = refusal(error)
+            if isinstance(error, Unknown):
+                answer.headers = [*answer.headers, (PERHAPS, b"1")]
+            return answer
 
     async def ask_leader(self, act: bytes, content: bytes) -> bytes:
-        """Have the process that leads do one of its `acts`. Raises Unavailable: it may be done."""
+        """Have the process that leads do one of its `acts`. Raises Unavailable; Unknown: it may be done."""
         request = Request("POST", act, [], "", Body(lambda: None))
         answer = await self._pass_on(request, content, secrets.token_hex(8), is_act=True)
         if answer is None or isinstance(answer, _Lost):

@@ -1,7 +1,7 @@
 """The process that owns the control data: REST API, storage, and the feed's source.
 
-Owns  putting them together, in order; the order of their end; renewing credentials.
-Not   a rule, a route or a row.
+Owns  putting them together, in order; the order of their end; the write that lets in who renewed credentials.
+Not   a rule, a route or a row; renewing them (`credential_renewal`).
 """
 
 import asyncio
@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import uvloop
 
 from edgestead.config import Address
@@ -32,7 +31,6 @@ from edgestead.model.budgets.ledger import Ledger, Levels
 from edgestead.model.budgets.table import CREDENTIALS_UPLOADS
 from edgestead.model.call import Profile
 from edgestead.model.counters import slot
-from edgestead.model.refusals import Unavailable
 from edgestead.rest.app import Application
 from edgestead.rest.context import AppContext, Draws
 from edgestead.rest.guesses import Guesses
@@ -40,10 +38,18 @@ from edgestead.rest.log import BatchedLog
 from edgestead.rest.quota import Quota
 from edgestead.server import credentials, process, seal, stores
 from edgestead.server.alerts import state_file as alerts_state
-from edgestead.server.control import authorities, first_account, followed, restoring, secondaries
+from edgestead.server.control import (
+    authorities,
+    credential_renewal,
+    first_account,
+    followed,
+    restoring,
+    secondaries,
+)
 from edgestead.server.control import managed as managed_part
 from edgestead.server.control.certificates import CertificatesPart
 from edgestead.server.control.cluster_look import ClusterLook
+from edgestead.server.control.credential_renewal import CredentialRenewal
 from edgestead.server.control.dashboard import Dashboard, provider_of
 from edgestead.server.control.duties import LeaderDuties, Task
 from edgestead.server.control.following import follow_events
@@ -110,8 +116,6 @@ USES = b"/uses"
 DATED_USES = b"/dated-uses"
 REQUESTS = b"/requests"  # that were let in, for the quota of each user
 RENEWAL = b"/renewal"
-_encode = msgspec.json.encode
-_read_renewal = msgspec.json.Decoder(tuple[str, Credentials]).decode
 
 Install = Callable[[Transaction], None]
 Kept = renewing.Renewing | SharedKeys | SharedCredentials
@@ -239,8 +243,9 @@ class Control:
         )
         self._resolver = Address(*start.resolver) if start.resolver else None
         self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level, form=start.log_form)
-        self._renewing = asyncio.Lock()
-        self._renew_there: Callable[[bytes], Awaitable[bytes]] = self._renewed_here
+        self._renewal = CredentialRenewal(
+            self._data_dir, store.read, self._renewed_here, status.credentials_changed
+        )
         self._space = Space(
             self._data_dir,
             start.disk_reserve_bytes,
@@ -424,7 +429,7 @@ class Control:
             REQUESTS: self._shared_quota.take,
         }
         self._shared_quota.tell_by(partial(gate.ask_leader, REQUESTS))
-        self._renew_there = partial(gate.ask_leader, RENEWAL)
+        self._renewal.let_in = partial(gate.ask_leader, RENEWAL)
         updates.pass_on = partial(gate.ask_leader, UPDATE)
         self._uses.pass_on = partial(gate.ask_leader, USES)
         self._uses.pass_on_dated = partial(gate.ask_leader, DATED_USES)
@@ -496,7 +501,7 @@ class Control:
         renewed = SharedCredentials(
             self._data_dir,
             nodes.vault,
-            renewing=self._renewing,
+            renewing=self._renewal.lock,
             is_current=cluster.membership.may_answer,
             is_let_in=lambda one: self._store.read(lambda reader: first_account.is_let_in(reader, one)),
             changed=self._status.credentials_changed,
@@ -569,25 +574,13 @@ class Control:
 
     async def _renewed_here(self, content: bytes) -> bytes:
         """Let in who was made by this node's command, or another's."""
-        command, owned = _read_renewal(content)
+        command, owned = credential_renewal.decode(content)
         await self._write_and_settle(self._installing(owned, command))
         return b""
 
     async def _renew(self, command: str) -> None:
-        """New secrets: in the file first, because a start makes the database follow the file."""
-        async with self._renewing:
-            self._space.give_room()  # for files, which the databases' own blocks do not help
-            kept = credentials.load_or_make(self._data_dir)
-            renewed = credentials.renewed(kept, revoke_others=REVOKES_OTHERS[command])
-            credentials.write(self._data_dir, renewed)
-            try:
-                owned = self._store.read(lambda reader: first_account.owner_of(reader, renewed))
-                await self._renew_there(_encode((command, owned)))
-                first_account.settle_file(self._data_dir, renewed, owned)
-            except Unavailable:
-                credentials.write(self._data_dir, kept)
-                raise
-            self._status.credentials_changed()
+        self._space.give_room()  # for files, which the databases' own blocks do not help
+        await self._renewal.renew(command)
 
     async def _tell_health(self) -> tuple[Row, ...]:
         return self._health.rows()
