@@ -14,7 +14,7 @@ from edgestead.model.counters import PAGE_BYTES, slot
 from edgestead.server import process
 from edgestead.server.errors import StartError
 from edgestead.server.messages import LogStart, Start, WaitingControlStart
-from edgestead.server.supervisor.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
+from edgestead.server.supervisor.child import BACKOFF_MAX_SECONDS, IDLE_AFTER_SECONDS, STABLE_SECONDS, Child
 from edgestead.testing.server import START_SECONDS_MAX, wait_until
 from tests.descriptors import left_open, open_now
 
@@ -269,3 +269,19 @@ def test_a_status_pipe_is_read_to_its_last_line(child, monkeypatch, lines):
 
     assert (len(said), said[-1]) == (lines + 1, process.CREDENTIALS)
     child.bury()
+
+
+def test_no_line_of_users_code_ends_the_supervisor(child, monkeypatch):
+    many = "$(head -c 5000 /dev/zero | tr '\\0' 7)"
+    beats = f'echo "beat {many}"; printf "beat \\377\\nbeat -1\\n"'
+    others = f'printf "stage /a\\000b\\n"; echo "failed {many}"'
+    runs(monkeypatch, f"{{ {beats}; {others}; }} > /proc/self/fd/$status")
+    child.start()
+    child.idle_still_seconds_max = 0.1
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    said = child.read_status()
+
+    assert [len(line) for line in said] == [5_005, 6, 7, 10, 5_007]
+    assert child.end_if_silent(IDLE_AFTER_SECONDS) == ""
+    assert child.bury() == process.REASON_OCTETS_MAX * "7"

@@ -34,6 +34,7 @@ BACKOFF_MAX_SECONDS = 1.0  # while a DNS process waits, its share of the queries
 STABLE_SECONDS = 10.0  # a life this long forgives the ends before it, and is followed by the next one at once
 _STATUS_BYTES_MAX = 1 << 16  # what a pipe holds: one read takes all of it
 _LINE_BYTES_MAX = 4096
+_THREAD_DIGITS_MAX = 10  # of its number
 _MORE = b"more"  # with the descriptors of a place that do not go with its message
 
 ENDS_MAX = 3  # of a process, whose times are remembered
@@ -277,7 +278,10 @@ class Child:
         self._popen, self.pidfd, self.status_fd, self._messages = None, -1, -1, None
 
     def read_status(self) -> list[bytes]:
-        """The lines that came since the last call. Notes readiness and the reason of a failure itself."""
+        """The lines that came since the last call. Notes readiness and the reason of a failure itself.
+
+        Users' code has the pipe, too: a line may be anything.
+        """
         try:
             read = os.read(self.status_fd, _STATUS_BYTES_MAX)
         except BlockingIOError:
@@ -293,14 +297,15 @@ class Child:
                     self._is_starting, self._silence_allowed = False, self.silence_seconds_max
                 self._silent_seconds = self._passed_seconds = 0.0
                 thread = line.removeprefix(process.BEAT).strip()
-                self._signs_from = int(thread) if thread.isdigit() else 0  # users' code has the pipe, too
+                is_number = thread.isdigit() and len(thread) <= _THREAD_DIGITS_MAX
+                self._signs_from = int(thread) if is_number else 0
             elif line.startswith(process.STAGE):
                 self._stage_path = os.fsdecode(line.removeprefix(process.STAGE))
             elif line.startswith(process.DOING):
-                self.doing = line.removeprefix(process.DOING).decode("utf-8", "replace")
+                self.doing = _words(line, process.DOING)
                 self.steps += 1
             elif line.startswith(process.FAILED):
-                self.reason = line.removeprefix(process.FAILED).decode("utf-8", "replace")
+                self.reason = _words(line, process.FAILED)
         return lines
 
     def end_if_silent(self, seconds: float, elapsed_seconds: float | None = None) -> str:
@@ -435,6 +440,10 @@ class Child:
         delay = self._backoff_seconds
         self._backoff_seconds = min(2 * delay, BACKOFF_MAX_SECONDS)
         return delay
+
+
+def _words(line: bytes, kind: bytes) -> str:
+    return line.removeprefix(kind)[: process.REASON_OCTETS_MAX].decode("utf-8", "replace")
 
 
 def _plain(value: Any) -> Any:
