@@ -3,6 +3,7 @@
 Passwords cost next to nothing here: what scrypt takes is no part of any of these tests.
 """
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ class LocalSite:
         self.account = f"/accounts/{CREDENTIALS.account_id}"
         context = self.api.app.context
         self.sessions = sessions = Sessions(context.now_us)
-        samples = Samples(context.metrics, float)
+        self.samples = samples = Samples(context.metrics, float)
         self.site = Site(self.api.app, context, sessions, samples, provider=provider)
         self.call = self.api.call
         self.guesses = 0
@@ -59,6 +60,34 @@ class LocalSite:
 
         (answer,) = self.api.together(asked())
         return answer
+
+    def open_stream(self, path: str, cookie: str) -> Any:
+        """The events of a stream, of which the first, that opens it, has come."""
+        head = [(b"host", HOST.encode()), (b"cookie", cookie.encode())]
+        body = Body(lambda: None)
+        body.end()
+        request = Request("GET", path.encode(), head, "127.0.0.1", body, by_name(head))
+
+        async def opened() -> Any:
+            answer: Any = self.site(request)
+            response = await answer
+            await anext(response.body)
+            return response.body
+
+        (events,) = self.api.together(opened())
+        return events
+
+    def next_of(self, events: Any) -> bytes:
+        """The event that a new sample brings; empty at the stream's end."""
+
+        async def arrived() -> bytes:
+            coming = asyncio.ensure_future(anext(events, b""))
+            await asyncio.sleep(0)
+            self.samples.take()
+            return await coming
+
+        (octets,) = self.api.together(arrived())
+        return octets
 
     def close(self) -> None:
         self.api.close()

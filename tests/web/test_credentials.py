@@ -55,6 +55,25 @@ def test_a_token_of_other_addresses_is_refused_on_the_form(server):
     assert server.guesses == 0
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"status": "disabled"}, {"condition": {"request_ip": {"in": ["192.0.2.0/24"]}}}],
+    ids=["disabled", "of another place"],
+)
+def test_a_session_and_its_stream_end_when_its_token_is_of_no_use_there(server, change):
+    visitor = Visitor(server)
+    visitor.sign_in(token(server, of_zone(server), "Zone Read"))
+    (row,) = [one for one in server.api.get("/user/tokens").result if one["name"] == "small"]
+    stream = server.open_stream("/ui/live?span=hour", visitor.cookie)
+    assert b"Health" in server.next_of(stream)
+
+    kept = {name: row[name] for name in ("name", "policies", "status")}
+    assert server.api.put(f"/user/tokens/{row['id']}", kept | change).status == 200
+
+    assert server.next_of(stream) == b""
+    assert visitor.get("/ui").to == "/ui/sign-in"
+
+
 def test_one_of_several_accounts_is_chosen(server):
     other = server.api.post("/accounts", {"name": "A customer"}).result["id"]
     server.api.post(f"/accounts/{other}/storage/kv/namespaces", {"title": "theirs"})

@@ -40,7 +40,7 @@ from edgestead.http1.messages import BodyBroken, BodyTooLarge, Request, Response
 from edgestead.model.refusals import EdgeError
 from edgestead.rest import credentials
 from edgestead.rest.context import AppContext
-from edgestead.usecases.access.authorise import CONTENTS
+from edgestead.usecases.access.authorise import CONTENTS, check_usable
 from edgestead.web import times
 from edgestead.web.asker import Application, Asker, Refused
 from edgestead.web.charts import Chart, charts
@@ -167,7 +167,7 @@ class Site:
         session = self._sessions.find(id_) if id_ else None
         if path in PATHS:
             return await self._enter(request, path, form, id_)
-        if session is not None and not self._is_known(session):
+        if session is not None and not self._is_let_in(session, request.client):
             self._sessions.end(id_)
             session = None
         if session is None:
@@ -190,9 +190,12 @@ class Site:
             return _moved(ROOT)
         return None
 
-    def _is_known(self, session: Session) -> bool:
+    def _is_let_in(self, session: Session, client: str) -> bool:
+        """Whether the API takes its credentials from there now: the overview does not ask it."""
+        context = self._context
         try:
-            credentials.identify(by_name(list(session.headers())), self._context.access, CONTENTS)
+            identity = credentials.identify(by_name(list(session.headers())), context.access, CONTENTS)
+            check_usable(identity, context.now_us(), client)
         except EdgeError:
             return False
         return True
@@ -289,7 +292,7 @@ class Site:
             return self._templates.get_template(shown.template).render(data)
 
         def is_on() -> bool:
-            return self._sessions.holds(id_) and self._is_known(session)
+            return self._sessions.holds(id_) and self._is_let_in(session, request.client)
 
         whose = sha256(id_.encode()).hexdigest()[:SESSION_DIGITS]
         try:
