@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from edgestead.server.control.authority import Account, AcmeAuthority, Trouble, new_key
 from edgestead.server.places import private_place
 from tests.support.pairs import issued
 from tests.support.pebble import Pebble
@@ -169,6 +170,21 @@ def test_an_authority_that_is_away_is_told_of_while_it_is_asked_again(new_server
     pack = wait_for_pack(server, zone_id, lambda pack: pack["validation_errors"])
     assert "does not answer" in pack["validation_errors"][0]["message"]
     assert pack["certificates"] == []
+
+
+def test_an_account_that_the_authority_lost_is_registered_again(new_pebble):
+    """With the same key, and its new URL is told: also the next life of control knows it."""
+    pebble, told = new_pebble("127.0.0.1:9"), []
+    lost = Account("admin@example.com", pebble.directory.replace("/dir", "/my-account/gone"), new_key())
+    authority = AcmeAuthority(pebble.directory, lost, str(pebble.roots), told.append)
+    with pytest.raises(Trouble) as trouble:
+        authority.order(["example.com"])
+
+    assert trouble.value.passes
+    assert "/my-order/" in authority.order(["example.com"])
+    again = AcmeAuthority(pebble.directory, lost._replace(url=told[0]), str(pebble.roots), told.append)
+    assert "/my-order/" in again.order(["example.com"])
+    assert len(told) == 1
 
 
 def test_zones_whose_dns_is_elsewhere_are_proved_at_the_edge(new_server, new_pebble, patience):

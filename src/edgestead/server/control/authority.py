@@ -19,7 +19,8 @@ SECONDS_MAX: Final = 30  # of one request
 ANSWER_CHARACTERS_MAX: Final = 300  # of what an authority says about a failure
 USER_AGENT: Final = "edgestead"
 _SECOND_US: Final = 1_000_000
-_PASSING = frozenset(("badNonce", "serverInternal", "orderNotReady"))
+_UNKNOWN_ACCOUNT: Final = "accountDoesNotExist"
+_PASSING = frozenset(("badNonce", "serverInternal", "orderNotReady", _UNKNOWN_ACCOUNT))
 
 
 class Trouble(Exception):
@@ -74,7 +75,7 @@ class Account(NamedTuple):
 CHALLENGES: Final = {proofs.TXT: "dns-01", proofs.HTTP: "http-01", proofs.TLS_ALPN: "tls-alpn-01"}
 
 Registered = Callable[[str], None]
-"""Is told the account's URL, once, before anything else is asked."""
+"""Is told the account's URL, each time that the authority took the account, before anything else is asked."""
 
 
 class AcmeAuthority:
@@ -199,6 +200,8 @@ class AcmeAuthority:
         except Trouble:
             raise
         except messages.Error as error:
+            if error.code == _UNKNOWN_ACCOUNT:  # it forgot or lost it: the same key is registered again
+                self._client, self._account = None, self._account._replace(url="")
             passes = error.code in _PASSING
             raise Trouble(_words(error), passes=passes, retry_after_seconds=self._seconds()) from error
         except OSError as error:  # requests.RequestException is one
