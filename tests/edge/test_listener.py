@@ -107,3 +107,59 @@ def test_a_trusted_proxy_has_many_clients(certificates, monkeypatch, said):
     left, turned_away = arrive(certificates, monkeypatch, said, trusted=True)
     assert left == [True, True, True, True]
     assert turned_away == 0
+
+
+HELLO = first_message()
+ANNOUNCED = b"PROXY TCP4 192.0.2.1 192.0.2.2 4711 443\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param((HELLO[:1],), id="one byte"),
+        pytest.param((HELLO[:40], HELLO[40:90]), id="half a hello, in two"),
+        pytest.param((ANNOUNCED[:20],), id="half an announcement"),
+        pytest.param((ANNOUNCED[:20], ANNOUNCED[20:] + HELLO[:1]), id="an announcement, and one byte"),
+    ],
+)
+def test_a_client_that_ends_in_the_middle_of_its_first_words_is_dropped_at_once(
+    certificates, monkeypatch, said
+):
+    """What was only looked at is readable, and so is the end: looks would follow one another for 10 s."""
+    looked, too_often, looks = asyncio.Event(), asyncio.Event(), []
+    monkeypatch.setattr(listener.limits, "HANDSHAKE_SECONDS_MAX", 10 * PATIENCE_SECONDS)
+
+    class Counted(listener._Arrival):
+        def _look(self):
+            looks.append(1)
+            looked.set()
+            if len(looks) == 20:
+                too_often.set()
+            super()._look()
+
+    monkeypatch.setattr(listener, "_Arrival", Counted)
+
+    async def talk():
+        edge = Bench().edge
+        edge.loop = asyncio.get_running_loop()
+        announces = said[0].startswith(b"PROXY")
+        edge.trust = Trust([ip_network("127.0.0.0/8")] if announces else [])
+        http, https = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
+        served = listener.Listener(edge, proxy_protocol=announces, certificates=certificates)
+        await served.open(http, https)
+        reader, writer = await _connect(https.getsockname(), said[0])
+        for more in said[1:]:
+            await looked.wait()
+            writer.write(more)
+        writer.write_eof()
+        ends = [asyncio.create_task(one) for one in (reader.read(), too_often.wait())]
+        await asyncio.wait(ends, timeout=PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        left = len(served._arrivals)
+        served.close()
+        ends[1].cancel()
+        await asyncio.wait(ends)
+        writer.close()
+        return left
+
+    assert asyncio.run(talk()) == 0
+    assert len(looks) < 20

@@ -197,6 +197,7 @@ class _Arrival:
         self._tls = tls
         self._handing: asyncio.Task[None] | None = None
         self._reads: Callable[[bytes], bool] = self._read_hello
+        self._seen = 0  # bytes that were there at the last look
         self._late: asyncio.TimerHandle | None = None  # while it is waited for
 
     def start(self, *, announced: bool) -> None:
@@ -241,9 +242,15 @@ class _Arrival:
             return
         if not data:
             self.drop()
+        elif more and len(data) == self._seen:
+            self.drop()  # its end is readable all the while, too: no more will come
         elif more:
-            # Not before there is more than now: what is only looked at stays readable.
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(data) + 1)
+            self._wait_for(len(data) + 1)
+
+    def _wait_for(self, count: int) -> None:
+        """Not look before so many bytes are there: what is only looked at stays readable."""
+        self._seen = count - 1
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     def _say(self, taken: bytes, last: bytes) -> None:
         """The last word. What was only looked at is read first: else the kernel resets the connection."""
@@ -258,7 +265,7 @@ class _Arrival:
         if found is None:
             return True
         self._socket.recv(found.length)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        self._wait_for(1)
         self._peer = plain(found.source) or self._peer
         if not self._tls:
             self._hand_over(None, None)
@@ -271,7 +278,7 @@ class _Arrival:
         if found is None:
             return True
         context = self._listener.context(found)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        self._wait_for(1)
         self._hand_over(context, found)
         return False
 
