@@ -193,6 +193,25 @@ def test_a_body_gets_its_window_back_as_its_origin_takes_it(bench, client):
     assert client.h2.local_flow_control_window(number) > 0
 
 
+def test_a_whole_body_that_was_held_gives_its_window_back_when_there_is_an_origin(bench, client):
+    """Else the connection's window is gone with eight of them, until the first one is answered."""
+    client.ask()  # which takes the only origin
+    exchanges = []
+    bench.edge.pool.seek = lambda aim, exchange, is_again: exchanges.append(exchange)
+    for _ in range(5):
+        number = client.ask(fields(b"PUT", b"/"), ends=False)
+        while window := client.h2.local_flow_control_window(number):
+            client.send(number, b"x" * min(16_000, window))
+        client.send(number, b"", ends=True)
+    assert client.h2.outbound_flow_control_window < wire.CONNECTION_WINDOW // 2
+    for exchange in exchanges:
+        bench.keep_origin()
+        exchange.connected(bench.origin)
+    client.listen()
+
+    assert client.h2.outbound_flow_control_window > wire.CONNECTION_WINDOW // 2
+
+
 def test_one_closed_window_keeps_no_other_stream_waiting(bench):
     client = Http2Client(bench, window=1_000)
     slow, origin = client.ask(), bench.origin

@@ -127,13 +127,15 @@ class ExchangeMachine(RequestSide, AnswerSide, eq=False):
         assert pieces is not None
         if not ended:
             self._pieces = None  # the rest is passed on as it comes: there is no second try
-        if self.held_bytes:
+        held_bytes = self.held_bytes
+        if held_bytes:
             self.held_bytes = sum(map(len, self._behind))
         if ended:
             self.client.wait(self.route.head_seconds)
         else:
             self._await_body()
-            self.client.balance()  # what was held for its inspection is on its way: read on
+        if held_bytes or not ended:
+            self.client.balance()  # what was held is on its way: read on
         origin.begin(self, pieces, ended=ended)
         if self._client_is_full:
             self._balance_origin()
