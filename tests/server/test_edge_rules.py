@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from edgestead.edge.tools.engines import ManagedRules
+from edgestead.server import waf_part
 from edgestead.server.edge import rules
 from edgestead.waf.plan import scan
 from edgestead.waf.terms import libinjection
@@ -51,6 +53,34 @@ def read(tmp_path, monkeypatch, caplog):
 )
 def test_what_cannot_work_is_said_at_the_start(read, words):
     assert words in read(0)
+
+
+@pytest.mark.skipif(not scan.available(), reason=f"NOT TESTED: {scan.state()}")
+def test_rules_that_could_not_be_compiled_are_slow_and_compiled_again(tmp_path, monkeypatch, caplog):
+    """The disk was full, or the process was killed: that is no reason to stay slow until a restart."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "crs-setup.conf").write_text("")
+    (tmp_path / "rules" / "one.conf").write_text(RULES)
+    monkeypatch.setattr(rules, "AGAIN_SECONDS", 0.0)
+    start = SimpleNamespace(crs=str(tmp_path), worker=0, rules_dir=str(tmp_path / "compiled"))
+    managed = ManagedRules()
+    part = rules.RulesPart(start, managed, lambda: True)
+    slow = []
+
+    async def stored(rule_set):
+        slow.append(part.is_slow)
+        if len(slow) < 3:
+            raise ValueError("the process that compiles them ended with -9")
+        return waf_part.database(rule_set, Path(start.rules_dir))
+
+    monkeypatch.setattr(part, "_stored", stored)
+    part.look()
+    asyncio.run(part.run())
+
+    assert slow == [False, True, True]
+    assert not part.is_slow
+    assert isinstance(managed.engine.scanner, scan.Scanner)
+    assert "ended with -9" in caplog.text
 
 
 def test_one_worker_says_it_for_all(read):

@@ -304,9 +304,10 @@ def _detectors(facts: Facts) -> Iterator[Finding]:
     if facts.managed_ruleset and facts.rules_slow:
         yield Finding(
             "warn",
-            "each managed rule looks at each request by itself: there is no Hyperscan to rely on",
+            "each managed rule looks at each request by itself: there is no Hyperscan to rely on, or their"
+            " patterns could not be compiled",
             "Verdicts are the same, an inspection costs up to half as much again. x86-64 with Python 3.11 to"
-            " 3.13 has it.",
+            " 3.13 has it. Compiling is tried again every ten minutes; the log says why it failed.",
             "hyperscan",
         )
 

@@ -5,7 +5,7 @@ Not   rules, requests.
 
 Reading takes half a second, on a thread. From then on requests are inspected, rule by rule. Compiling takes
 tens of seconds, in a process of its own that yields to all others, and only where a rule executes the
-ruleset; when it is done inspections are fast, with the same outcome.
+ruleset; when it is done inspections are fast, with the same outcome. Where it fails it is tried again.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from edgestead.waf.load.compile import RuleSet
 from edgestead.waf.plan import scan
 
 PREPARE_SECONDS = 5.0  # after which rules are read although nobody executes them yet
+AGAIN_SECONDS = 600.0  # after compiling in vain: each try may take half a minute of a core
 _log = logging.getLogger("edgestead.server")
 
 
@@ -67,7 +68,7 @@ class RulesPart:
         self.managed = managed
         self._is_executed = executed
         self._executed = asyncio.Event()
-        self.is_slow = False  # they are ready, without Hyperscan
+        self.is_slow = False  # they are ready, without Hyperscan, and are not just being compiled
 
     def look(self) -> None:
         """What the feed says has changed."""
@@ -89,12 +90,10 @@ class RulesPart:
                 _log.warning("managed rules: %s; each rule looks at each request by itself", scan.state())
             return
         await self._executed.wait()
-        try:
-            stored = await self._stored(found.rule_set)
-            engine = await asyncio.to_thread(Engine, found.rule_set, stored=stored)
-        except (OSError, ValueError) as error:
-            _log.error("managed rules: inspections stay slow, each rule looks by itself: %s", error)
-            return
+        while (engine := await self._fast(found.rule_set)) is None:
+            self.is_slow = True
+            await asyncio.sleep(AGAIN_SECONDS)
+        self.is_slow = False
         self.managed.ready(engine, found.catalogue)
         # Not `rest_collector`: to collect takes 8 ms or more of the loop, and of the hundred thousand objects
         # that reading made some fifty are garbage. They stay.
@@ -117,6 +116,15 @@ class RulesPart:
         for note in found.rule_set.notes if start.worker == 0 else ():
             _log.warning("managed rules: %s", note)
         return found
+
+    async def _fast(self, rule_set: RuleSet) -> Engine | None:
+        try:
+            stored = await self._stored(rule_set)
+            return await asyncio.to_thread(Engine, rule_set, stored=stored)
+        except (OSError, ValueError) as error:  # the disk is full; the process was killed
+            words = "managed rules: inspections stay slow for %d minutes, each rule looks by itself: %s"
+            _log.error(words, AGAIN_SECONDS / 60, error)
+            return None
 
     async def _stored(self, rule_set: RuleSet) -> bytes:
         """The compiled database. Raises OSError, ValueError."""
