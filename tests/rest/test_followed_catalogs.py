@@ -117,9 +117,7 @@ class World:
 
 @pytest.fixture
 def world(api):
-    made = World(api)
-    yield made
-    made.followed.close()
+    return World(api)
 
 
 ONE, TWO = ("l1", "one.example"), ("l2", "two.example")

@@ -1,20 +1,18 @@
-"""Asking a primary from control's loop, on threads of their own.
+"""Asking a primary from control's loop.
 
-Owns  the threads; the key that a transfer is signed with; asking again for all of a zone.
+Owns  the key that a transfer is signed with; asking again for all of a zone.
 Not   a transfer (`server.control.incoming`); who is asked when (`server.control.secondaries`,
       `server.control.followed`).
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import msgspec
 
 from edgestead.dns.tsig import Key
 from edgestead.model.refusals.tsig import TsigSealed
 from edgestead.server.control import incoming
+from edgestead.server.control.apart import apart
 from edgestead.server.control.incoming import Found
 from edgestead.server.control.signers import signer
 from edgestead.tables.tsig_keys import TsigRow
@@ -30,13 +28,9 @@ def ask(peer: Peer, apex: bytes, serial: int | None, present: Present, whole: bo
 
 
 class Asking:
-    def __init__(self, platform: Platform, fetch: Fetch = ask, *, threads: int) -> None:
+    def __init__(self, platform: Platform, fetch: Fetch = ask) -> None:
         self._platform = platform
         self._fetch = fetch
-        self._threads = ThreadPoolExecutor(threads, "transfer-in")
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def found(
         self,
@@ -49,16 +43,14 @@ class Asking:
         whole: bool,
     ) -> Found:
         """Raises Unfit, OSError."""
-        loop, key = asyncio.get_running_loop(), self._key(peer, keys)
-        once = partial(self._fetch, peer, apex, serial, present)
+        key = self._key(peer, keys)
         try:
-            return await loop.run_in_executor(self._threads, once, whole, key)
+            return await apart(self._fetch, peer, apex, serial, present, whole, key)
         except Unfit:  # of changes alone: a primary that cannot do it right may give the whole zone
             if whole or serial is None or not peer.ixfr_enable:
                 raise
             without_changes = msgspec.structs.replace(peer, ixfr_enable=False)
-            again = partial(self._fetch, without_changes, apex, serial, present)
-            return await loop.run_in_executor(self._threads, again, False, key)
+            return await apart(self._fetch, without_changes, apex, serial, present, False, key)
 
     def _key(self, peer: Peer, keys: Mapping[str, TsigRow]) -> Key | None:
         """What the transfer is signed with. Raises Unfit: without a key that is wanted nothing is asked."""

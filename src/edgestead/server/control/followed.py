@@ -54,21 +54,18 @@ class Changed(Exception):
 
 
 class FollowedCatalogs:
-    """Call `poll` every POLL_SECONDS, and `close` at the end."""
+    """Call `poll` every POLL_SECONDS."""
 
     def __init__(self, data: Data, platform: Platform, call: Callable[[], Call], fetch: Fetch = ask) -> None:
         self._data = data
         self._platform = platform
         self._call = call
-        self._asking = Asking(platform, fetch, threads=CATALOGS_AT_ONCE)
+        self._asking = Asking(platform, fetch)
         self._told: set[Notice] = set()
         self._swept_us = 0
 
     def hear(self, notices: Collection[Notice]) -> None:
         self._told.update(notices)
-
-    def close(self) -> None:
-        self._asking.close()
 
     async def poll(self) -> None:
         """See to the catalogs that are due, by their timers or a primary's word."""

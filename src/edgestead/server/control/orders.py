@@ -8,15 +8,14 @@ Not   what a step writes (`usecases.certificate.orders`), when it is due (`useca
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from edgestead.model.call import Call
 from edgestead.model.counters import Page, slot
 from edgestead.model.refusals import EdgeError
 from edgestead.model.seldom import Seldom
+from edgestead.server.control.apart import apart
 from edgestead.server.control.authority import Account, Authority, Registered, Trouble, new_key
 from edgestead.server.control.targets import Data
 from edgestead.tables import certificates as rows
@@ -38,7 +37,6 @@ EDGE_SECONDS: Final = 6.0  # for the edge to show a proof: it looks for news eve
 _STATES = slot("edge_certificates", states.STATES[0])
 _OUTCOMES = {outcome: slot("edge_certificate_orders_total", outcome) for outcome in ("issued", "failed")}
 _log = logging.getLogger("edgestead.server")
-T = TypeVar("T")
 
 Open = Callable[[str, Account, Registered], Authority]
 """An authority by the URL of its directory."""
@@ -136,8 +134,8 @@ class OrdersPart:
         if began < self._look_at:
             return
         self._look_at = began + LOOK_SECONDS  # also where it fails
-        found = await _apart(self._data.read, orders.zones_without)
-        others = await _apart(self._data.read, orders.changed_hosts)
+        found = await apart(self._data.read, orders.zones_without)
+        others = await apart(self._data.read, orders.changed_hosts)
         ended = time()
         self._look_at = ended + max(LOOK_SECONDS, LOOK_SHARE * (ended - began))
         if found:
@@ -213,7 +211,7 @@ class OrdersPart:
             return
         directory = self._directories[progress.failures % len(self._directories)]
         authority = await self._authority(directory)
-        order_url = await _apart(authority.order, orders.wanted_hosts(row))
+        order_url = await apart(authority.order, orders.wanted_hosts(row))
         sealed = self._platform.seal.wrap(row.zone_id, new_key())
         method = self._data.read(lambda reader: orders.method_of(reader, row.zone_id))
         await self._data.write(
@@ -222,7 +220,7 @@ class OrdersPart:
 
     async def _publish(self, row: CertificateRow, progress: Progress) -> None:
         authority = await self._authority(self._directory(progress))
-        wanted = await _apart(authority.proofs, progress.order_url, progress.method)
+        wanted = await apart(authority.proofs, progress.order_url, progress.method)
         await self._data.write(lambda tx: orders.proving(self._call(), tx, self._platform, row, wanted))
 
     async def _prove(self, row: CertificateRow, progress: Progress) -> None:
@@ -239,7 +237,7 @@ class OrdersPart:
             await self._data.write(lambda tx: orders.postponed(call, tx, row, due_us))
             return
         authority = await self._authority(self._directory(progress))
-        if await _apart(authority.prove, progress.order_url, progress.method):
+        if await apart(authority.prove, progress.order_url, progress.method):
             await self._data.write(lambda tx: orders.ready(self._call(), tx, row))
         else:
             await self._wait(row, progress, "the authority has not looked at the proofs yet")
@@ -248,7 +246,7 @@ class OrdersPart:
         authority = await self._authority(self._directory(progress))
         hosts = orders.wanted_hosts(row)
         key = self._platform.seal.unwrap(row.zone_id, row.next_sealed)
-        chain = await _apart(authority.finish, progress.order_url, key, hosts)
+        chain = await apart(authority.finish, progress.order_url, key, hosts)
         if chain is None:
             await self._wait(row, progress, "the authority has not issued it yet")
             return
@@ -297,7 +295,7 @@ class OrdersPart:
         """
         own_us = states.renewal_us(certificate_id, starts_us, ends_us)
         try:
-            said = await _apart(authority.renewal, chain)
+            said = await apart(authority.renewal, chain)
         except Trouble:
             return min(own_us, self._call().now_us + states.RENEWAL_ASKED_SECONDS * states.SECOND_US)
         if said.renew_us is None:
@@ -329,18 +327,3 @@ class OrdersPart:
                 directory, Account(account.email, account.url, key), registered
             )
         return self._authorities[directory]
-
-
-async def _apart(fn: Callable[..., T], *arguments: object) -> T:
-    """Call what blocks on a thread that nobody waits for: control ends while an authority does not answer."""
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # what waits may be cancelled, the call cannot be
-
-    def run() -> None:
-        try:
-            done.set_result(fn(*arguments))
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="authority", daemon=True).start()
-    return await asyncio.wrap_future(done)

@@ -81,7 +81,7 @@ class Secondaries:
         self._fetch = fetch
         self._heard = heard
         self._told: set[str] = set()
-        self._asking = Asking(platform, fetch, threads=TRANSFERS_MAX)
+        self._asking = Asking(platform, fetch)
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def poll(self) -> None:
@@ -113,7 +113,6 @@ class Secondaries:
     def close(self) -> None:
         for running in self._running.values():
             running.cancel()
-        self._asking.close()
 
     def _forget(self, zone_id: str, _: object) -> None:
         del self._running[zone_id]

@@ -81,7 +81,6 @@ class Upkeep:
             task.cancel()
         self._targets.close()
         self._secondaries.close()
-        self._followed.close()
 
     async def _refresh(self) -> float:
         """Some names of one zone that waits."""
