@@ -11,9 +11,11 @@ import pytest
 
 from edgestead.model import names
 from edgestead.model.call import Actor, Call, Profile
+from edgestead.model.refusals import DiskFull
 from edgestead.model.refusals.setting import ZoneOnHold
 from edgestead.model.served import KIND_ZONE, decode_zone
 from edgestead.server.control import followed as rounds
+from edgestead.server.control import pauses
 from edgestead.server.control.followed import FollowedCatalogs
 from edgestead.tables import settings
 from edgestead.usecases import limits
@@ -356,7 +358,9 @@ class TestGroups:
         assert world.peers_of(ids["two.example"]) == [world.peer]
         assert api.get(f"/zones/{ids['one.example']}/dns_settings").result["secondary_overrides"] is True
         tasks = api.app.context.barrier.read(
-            lambda reader: secondary.due(reader, api.platform, world.now, 9, ())
+            lambda reader: [
+                secondary.task_of(reader, api.platform, one) for one in secondary.waiting(reader, world.now)
+            ]
         )
         assert {task.name: [peer.tsig_id for peer in task.peers] for task in tasks} == {
             "one.example": [key],
@@ -552,6 +556,25 @@ def test_a_slow_producer_of_one_account_does_not_hold_up_another_one(world, api)
     world.after(1)
 
     assert waited == [True]
+
+
+def test_a_catalog_of_which_nothing_can_be_written_is_fetched_once_a_pause(world, api, monkeypatch):
+    world.follow()
+    other = world.follow("other.test")
+    world.says |= {"catalog.test": Listing(ONE), "other.test": OSError("refused")}
+
+    def refuse(*_):
+        raise DiskFull
+
+    with monkeypatch.context() as full:
+        full.setattr(following, "took", refuse)
+        full.setattr(following, "failed", refuse)
+        for _ in range(int(2.5 * pauses.PAUSE_SECONDS)):
+            world.after(1)
+
+    assert [name for _, name, *_ in world.asked] == ["catalog.test", "other.test"] * 2
+    world.after(2 * pauses.PAUSE_SECONDS)
+    assert api.get(f"{CATALOGS}/{other}").result["problem"] == "producer: refused"
 
 
 @pytest.mark.parametrize("says", [None, TimeoutError()], ids=["nothing new", "no answer"])

@@ -1,16 +1,19 @@
 """Secondary zones by the API; their timers on an invented clock, with a primary that is a function."""
 
 import struct
+import threading
 
 import msgspec
 import pytest
 
 from edgestead.model import dnssec, names, zonemd
 from edgestead.model.call import Actor, Call, Profile
+from edgestead.model.refusals import DiskFull
 from edgestead.model.served import KIND_JOURNAL, KIND_NAME, KIND_ZONE, decode_change, decode_name, decode_zone
-from edgestead.server.control import secondaries
+from edgestead.server.control import pauses, secondaries
 from edgestead.server.control.secondaries import Secondaries
-from edgestead.tables import carried
+from edgestead.tables import accounts, carried, settings
+from edgestead.tables.accounts import AccountRow
 from edgestead.usecases import restored
 from edgestead.usecases.zone import dnssec as dnssec_cases
 from edgestead.usecases.zone import secondary
@@ -655,6 +658,50 @@ def test_what_is_asked_for_during_an_attempt_in_vain_is_done_at_once(world, api)
     assert world.after(1, content(8, a("www", 2))) == 1
 
     assert (world.asked[-1], world.serial) == (("other", 7, False), 8)
+
+
+def test_slow_primaries_of_one_account_do_not_hold_up_another_one(world, api):
+    world.after(0)
+    for number in range(secondaries.TRANSFERS_MAX):
+        slow = api.post("/zones", {"name": f"slow{number}.test", "type": "secondary"}).result["id"]
+        api.post(f"/zones/{slow}/secondary_dns/incoming", {"name": "in", "peers": [world.peer]})
+
+    def move(tx):
+        accounts.insert_account(tx, AccountRow("other", "other", "standard", 1, world.now))
+        peer = settings.one(tx, CREDENTIALS.account_id, f"{secondary.PEERS}.{world.peer}")
+        settings.put(tx, "other", f"{secondary.PEERS}.{world.peer}", peer.value, world.now)
+        tx.run("update zones set account_id = 'other' where id = ?", (world.id,))
+        secondary.refresh_soon(world._call(), tx, world.id)
+
+    world.now += SECOND  # it is the last one in line
+    api.store.write(move).result(60)
+    asked, waited = threading.Event(), []
+
+    def fetch(peer, apex, *more):
+        if apex == wire(ZONE):
+            asked.set()
+        else:
+            waited.append(asked.wait(60))
+        raise OSError("nothing")
+
+    world._secondaries._asking._fetch = fetch
+    world.after(0)
+
+    assert waited == [True] * secondaries.OF_AN_ACCOUNT_MAX
+
+
+def test_a_zone_of_which_nothing_can_be_written_is_fetched_once_a_pause(world, api, monkeypatch, caplog):
+    def refuse(*_):
+        raise DiskFull
+
+    with monkeypatch.context() as full:
+        full.setattr(secondary, "take", refuse)
+        full.setattr(secondary, "failed", refuse)
+        assert [world.after(1) for _ in range(int(2.5 * pauses.PAUSE_SECONDS))].count(1) == 2
+    assert "what became of the transfer of zone example.org was not written" in caplog.text
+
+    world.after(2 * pauses.PAUSE_SECONDS)
+    assert world.serial == 7
 
 
 def test_a_signed_transfer_is_not_taken_once_that_is_switched_off(world, api):

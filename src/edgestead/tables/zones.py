@@ -74,6 +74,9 @@ SELECT_EDITABLE = (
 SELECT_AFTER = f"select {COLUMNS} from zones where id > ? order by id limit ?"
 SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
+SELECT_ACCOUNT_IDS = (
+    "select z.id, z.account_id from settings s join zones z on z.id = s.scope_id where s.id = ?"
+)
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
 SELECT_NAMES_BELOW = (
@@ -195,6 +198,11 @@ def every(reader: Reader) -> list[ZoneRow]:
 def account_id(reader: Reader, zone_id: str) -> str | None:
     found = reader.row(SELECT_ACCOUNT_ID, (zone_id,))
     return found[0] if found else None
+
+
+def account_ids(reader: Reader, id_: str) -> dict[str, str]:
+    """The accounts of all zones that have a setting, by the zone's id."""
+    return dict(reader.rows(SELECT_ACCOUNT_IDS, (id_,)))
 
 
 def id_by_name(reader: Reader, name: str) -> str | None:

@@ -21,6 +21,7 @@ from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.server.control import asking
 from edgestead.server.control.asking import Asking, Fetch, ask
+from edgestead.server.control.pauses import Pauses
 from edgestead.server.control.secondaries import Data
 from edgestead.store.control import Transaction
 from edgestead.usecases import limits
@@ -62,6 +63,7 @@ class FollowedCatalogs:
         self._call = call
         self._asking = Asking(platform, fetch)
         self._told: set[Notice] = set()
+        self._pauses = Pauses()
         self._swept_us = 0
 
     def hear(self, notices: Collection[Notice]) -> None:
@@ -78,7 +80,7 @@ class FollowedCatalogs:
 
     async def _refresh_due(self, now_us: int) -> None:
         """Some beside each other, one of each account: a producer that is slow holds up its own account."""
-        seen: set[str] = set()
+        seen = set(self._pauses.running(now_us))
         running: dict[asyncio.Task[None], str] = {}
         try:
             while self._begin_due(now_us, seen, running) or running:
@@ -109,6 +111,15 @@ class FollowedCatalogs:
             await self._data.write(lambda tx: following.wake(self._call(), tx, found))
 
     async def _refresh(self, task: Task) -> None:
+        try:
+            await self._ask(task)
+        except Exception:
+            self._pauses.begin(task.catalog.id, self._call().now_us)
+            log.warning("what became of the catalog %s was not written", task.catalog.name, exc_info=True)
+        else:
+            self._pauses.forget(task.catalog.id)
+
+    async def _ask(self, task: Task) -> None:
         problems = []
         for peer in task.peers:
             try:

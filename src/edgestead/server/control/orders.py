@@ -9,7 +9,7 @@ Not   what a step writes (`usecases.certificate.orders`), when it is due (`useca
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from edgestead.model.call import Call
 from edgestead.model.counters import Page, slot
@@ -17,6 +17,7 @@ from edgestead.model.refusals import EdgeError
 from edgestead.model.seldom import Seldom
 from edgestead.server.control.apart import apart
 from edgestead.server.control.authority import Account, Authority, Registered, Trouble, new_key
+from edgestead.server.control.pauses import Pauses
 from edgestead.server.control.targets import Data
 from edgestead.tables import certificates as rows
 from edgestead.tables.certificates import AccountRow, CertificateRow
@@ -42,11 +43,6 @@ Open = Callable[[str, Account, Registered], Authority]
 """An authority by the URL of its directory."""
 Shows = Callable[[Sequence[tuple[str, str]]], Awaitable[bool]]
 """Whether every secondary that is known shows these TXT records, by name and value."""
-
-
-class _Pause(NamedTuple):
-    until_us: int
-    times: int  # in a row
 
 
 class OrdersPart:
@@ -78,7 +74,7 @@ class OrdersPart:
         self._shows = shows
         self._authorities: dict[str, Authority] = {}
         self._look_at = 0.0
-        self._pauses: dict[str, _Pause] = {}  # by the row's id; an hour longer than they last
+        self._pauses = Pauses()
         self._failed_rounds = Seldom()
         self._task: asyncio.Task[None] | None = None
         self._steps: Mapping[str, Callable[[CertificateRow, Progress], Awaitable[None]]] = {
@@ -120,12 +116,10 @@ class OrdersPart:
     def _due(self) -> list[CertificateRow]:
         """What waits because nothing can be written of it is due in the table all the while."""
         now_us = self._call().now_us
-        forgotten_us = now_us - states.PAUSE_SECONDS_MAX * states.SECOND_US
-        pauses = {id_: one for id_, one in self._pauses.items() if one.until_us > forgotten_us}
-        self._pauses = pauses
-        limit = STEPS_MAX + len(pauses)
+        paused = self._pauses.running(now_us)
+        limit = STEPS_MAX + len(paused)
         found = self._data.read(lambda reader: rows.due(reader, now_us, limit))
-        return [row for row in found if row.id not in pauses or pauses[row.id].until_us <= now_us][:STEPS_MAX]
+        return [row for row in found if row.id not in paused][:STEPS_MAX]
 
     async def _look(self) -> None:
         """For zones that should have a certificate; on a thread, since that goes through many records."""
@@ -156,13 +150,10 @@ class OrdersPart:
         try:
             await self._take(row)
         except Exception:
-            now_us, times = self._call().now_us, 1
-            if row.id in self._pauses:
-                times += self._pauses[row.id].times
-            self._pauses[row.id] = _Pause(states.pause_us(now_us, times), times)
+            self._pauses.begin(row.id, self._call().now_us)
             _log.warning("a step of the certificate for %s cannot be written", row.hosts, exc_info=True)
         else:
-            self._pauses.pop(row.id, None)
+            self._pauses.forget(row.id)
 
     async def _take(self, row: CertificateRow) -> None:
         progress = read_progress(row.body)

@@ -1,6 +1,7 @@
 """Secondary zones of this server: asked for when they are due, in the background.
 
-Owns  the rounds, how many transfers run at a time, their counts and log lines.
+Owns  the rounds, how many transfers run at a time, their counts and log lines; that a zone of whose
+      transfer nothing can be written is left alone for a while.
 Not   a transfer (`server.control.asking`); what becomes of it (`usecases.zone.secondary`).
 
 No query and no request waits for this.
@@ -8,9 +9,10 @@ No query and no request waits for this.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -21,6 +23,7 @@ from edgestead.model.counters import Page, slot
 from edgestead.server.control import asking
 from edgestead.server.control.asking import Asking, Fetch, ask
 from edgestead.server.control.incoming import Found
+from edgestead.server.control.pauses import Pauses
 from edgestead.store.control import Reader, Transaction
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import secondary
@@ -28,6 +31,7 @@ from edgestead.usecases.zone.secondary import Changes, Content, Notice, Peer, Rr
 
 POLL_SECONDS: Final = 1.0
 TRANSFERS_MAX: Final = 4  # at a time; each has a thread
+OF_AN_ACCOUNT_MAX: Final = 3  # of those: primaries that do not answer hold up their own account
 ENDING_SECONDS: Final = 2 * 86_400  # before a signature ends that a primary made; signers renew earlier
 LATE_MAX: Final = 100  # zones in the health of the server
 PART_PAUSE_SECONDS: Final = 0.02  # between two parts of a large one: writes of clients pass
@@ -62,6 +66,11 @@ def ending(data: Data, now_us: int) -> tuple[EndingZone, ...]:
     return tuple(EndingZone(*one) for one in found[:LATE_MAX])
 
 
+class _Running(NamedTuple):
+    account_id: str
+    task: asyncio.Task[None]
+
+
 class Secondaries:
     """Call `poll` every POLL_SECONDS, and `close` at the end."""
 
@@ -82,19 +91,28 @@ class Secondaries:
         self._heard = heard
         self._told: set[str] = set()
         self._asking = Asking(platform, fetch)
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, _Running] = {}
+        self._pauses = Pauses()
 
     async def poll(self) -> None:
         """Begin with what is due, by its timers or a primary's word. Raises what reading the store raises."""
         await self._listen()
-        most = TRANSFERS_MAX - len(self._running)
-        if most <= 0:
-            return
-        now_us, busy = self._call().now_us, frozenset(self._running)
-        for task in self._data.read(lambda reader: secondary.due(reader, self._platform, now_us, most, busy)):
-            running = asyncio.create_task(self._refresh(task))
-            self._running[task.zone_id] = running
-            running.add_done_callback(partial(self._forget, task.zone_id))
+        if len(self._running) < TRANSFERS_MAX:
+            self._data.read(self._begin_due)
+
+    def _begin_due(self, reader: Reader) -> None:
+        now_us = self._call().now_us
+        busy = self._pauses.running(now_us) | self._running.keys()
+        accounts = Counter(running.account_id for running in self._running.values())
+        for waiting in secondary.waiting(reader, now_us):
+            if len(self._running) == TRANSFERS_MAX:
+                break
+            zone_id, account_id, _ = waiting
+            if zone_id not in busy and accounts[account_id] < OF_AN_ACCOUNT_MAX:
+                task = asyncio.create_task(self._refresh(secondary.task_of(reader, self._platform, waiting)))
+                self._running[zone_id] = _Running(account_id, task)
+                accounts[account_id] += 1
+                task.add_done_callback(partial(self._forget, zone_id))
 
     async def _listen(self) -> None:
         """A zone that is being transferred is asked for again afterwards: it may have changed meanwhile."""
@@ -108,16 +126,25 @@ class Secondaries:
 
     async def settled(self) -> None:
         """Wait for what has begun. For tests."""
-        await asyncio.gather(*self._running.values())
+        await asyncio.gather(*(running.task for running in self._running.values()))
 
     def close(self) -> None:
         for running in self._running.values():
-            running.cancel()
+            running.task.cancel()
 
     def _forget(self, zone_id: str, _: object) -> None:
         del self._running[zone_id]
 
     async def _refresh(self, task: Task) -> None:
+        try:
+            await self._ask(task)
+        except Exception:
+            self._pauses.begin(task.zone_id, self._call().now_us)
+            log.warning("what became of the transfer of zone %s was not written", task.name, exc_info=True)
+        else:
+            self._pauses.forget(task.zone_id)
+
+    async def _ask(self, task: Task) -> None:
         problems = []
         for peer in task.peers:
             try:

@@ -31,8 +31,6 @@ TRIES_MAX: Final = 8  # of one step, in four minutes: longer troubles are the au
 TRY_SECONDS_MAX: Final = 64  # between two tries of one step
 BACKOFF_SECONDS: Final = 300  # after the first failure: authorities allow five an hour
 BACKOFF_SECONDS_MAX: Final = 12 * 3_600  # between two orders in vain: twice a day is heard of
-PAUSE_SECONDS: Final = 60  # after a step of which nothing can be written
-PAUSE_SECONDS_MAX: Final = 3_600  # each asks the authority for an order, and it counts them
 RETRY_AFTER_SECONDS_MAX: Final = 7 * 86_400  # that an authority may ask for: its longest window
 RENEWAL_ASKED_SECONDS: Final = 6 * 3_600  # between two questions for renewal information (RFC 9773 §4.3.3)
 _LIFE_PARTS, _LIFE_PARTS_USED = 3, 2  # renewed when two thirds of its life are over
@@ -80,11 +78,6 @@ def next_order_us(now_us: int, failures: int, authorities: int, retry_after_seco
         return now_us + SECOND_US
     seconds = min(BACKOFF_SECONDS << min(rounds, 16), BACKOFF_SECONDS_MAX)
     return now_us + int(max(seconds, min(retry_after_seconds, RETRY_AFTER_SECONDS_MAX)) * SECOND_US)
-
-
-def pause_us(now_us: int, times: int) -> int:
-    """Until when a step waits of which nothing could be written so often in a row."""
-    return now_us + min(PAUSE_SECONDS << min(times - 1, 16), PAUSE_SECONDS_MAX) * SECOND_US
 
 
 def renewal_us(certificate_id: str, starts_us: int, ends_us: int) -> int:

@@ -392,23 +392,32 @@ class Task(NamedTuple):
     presigned: bool = False
 
 
-def due(reader: Reader, platform: Platform, now_us: int, most: int, busy: Collection[str]) -> list[Task]:
+class Waiting(NamedTuple):
+    zone_id: str
+    account_id: str
+    state: State
+
+
+def waiting(reader: Reader, now_us: int) -> list[Waiting]:
     """Zones whose time has come, those that wait longest first."""
-    found = [(one.due_us, zone_id, one) for zone_id, one in states(reader).items() if one.due_us <= now_us]
-    tasks: list[Task] = []
-    for _, zone_id, state in sorted(found)[: most + len(busy)]:
-        zone, stored = zones.zone(reader, zone_id), settings.one(reader, zone_id, INCOMING)
-        if zone is None or zone_id in busy or len(tasks) == most:
-            continue
-        incoming = _read_incoming(stored.value) if stored else None
-        known = peers_of(reader, zone.account_id)
-        peers = [known[id_] for id_ in (incoming.peers if incoming else ()) if id_ in known]
-        if incoming is not None and incoming.tsig_id:
-            peers = [msgspec.structs.replace(peer, tsig_id=incoming.tsig_id) for peer in peers]
-        keys = keys_of(reader, zone.account_id, peers)
-        is_presigned = stored_dnssec(reader, zone_id).presigned
-        tasks.append(Task(zone_id, zone.name, peers, state, platform.quotas.zone_records, keys, is_presigned))
-    return tasks
+    due = {zone_id: state for zone_id, state in states(reader).items() if state.due_us <= now_us}
+    accounts = zones.account_ids(reader, STATE) if due else {}
+    found = [Waiting(id_, accounts[id_], state) for id_, state in due.items() if id_ in accounts]
+    return sorted(found, key=lambda one: (one.state.due_us, one.zone_id))
+
+
+def task_of(reader: Reader, platform: Platform, waiting: Waiting) -> Task:
+    zone_id, account_id, state = waiting
+    stored = settings.one(reader, zone_id, INCOMING)
+    incoming = _read_incoming(stored.value) if stored else None
+    known = peers_of(reader, account_id)
+    peers = [known[id_] for id_ in (incoming.peers if incoming else ()) if id_ in known]
+    if incoming is not None and incoming.tsig_id:
+        peers = [msgspec.structs.replace(peer, tsig_id=incoming.tsig_id) for peer in peers]
+    keys = keys_of(reader, account_id, peers)
+    is_presigned = stored_dnssec(reader, zone_id).presigned
+    name = zone_of(reader, zone_id).name
+    return Task(zone_id, name, peers, state, platform.quotas.zone_records, keys, is_presigned)
 
 
 def keys_of(reader: Reader, account_id: str, peers: Iterable[Peer]) -> dict[str, TsigRow]:
