@@ -5,6 +5,7 @@ import pytest
 from edgestead.crs.overrides import Effective
 from edgestead.waf import engine as engines
 from edgestead.waf.engine import finish
+from edgestead.waf.limits import Meter
 from edgestead.waf.transaction import Policy, Request, Response
 from tests.waf.conftest import inspect, small_engine
 
@@ -230,12 +231,14 @@ def test_rules_without_a_score_run_from_their_level_on(level, found):
 PART = b'--X\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\n--X--\r\n'
 
 
+def multipart():
+    headers = ((b"Content-Type", b"multipart/form-data; boundary=X"),)
+    return asked(body=PART, rest_follows=True, headers=headers)
+
+
 def late(engine, times):
     """Verdicts of a multipart request and of a part that comes late, so many times."""
-    request = asked(
-        body=PART, rest_follows=True, headers=((b"Content-Type", b"multipart/form-data; boundary=X"),)
-    )
-    inspection = engine.inspect(request, engine.level_policy(4, 5))
+    inspection = engine.inspect(multipart(), engine.level_policy(4, 5))
     return [finish(inspection.request()), *(finish(inspection.late(PART)) for _ in range(times))]
 
 
@@ -251,3 +254,57 @@ def test_all_late_parts_together_have_one_budget(engine, monkeypatch):
 
     assert not first.refused
     assert second.refused
+
+
+class Yielding(Meter):
+    """Gives way wherever it may."""
+
+    def is_due(self):
+        super().is_due()
+        return True
+
+
+@pytest.fixture
+def looked_at(engine, monkeypatch):
+    """Verdicts of a late part and of an answer that go on in turn, and of one more part."""
+    monkeypatch.setattr(engines, "Meter", Yielding)
+
+    def look(*turns):
+        inspection = engine.inspect(multipart(), engine.level_policy(4, 40))
+        finish(inspection.request())
+        walks = {
+            "part": inspection.late(PART.replace(b"one", b"first")),
+            "answer": inspection.response(ANSWERS["both"][0]),
+        }
+        verdicts, left = {}, [walks[which] for which in turns]
+        while left:
+            walk = left.pop(0)
+            try:
+                next(walk)
+                left.append(walk)
+            except StopIteration as stop:
+                verdicts[walk] = stop.value
+        return verdicts[walks["part"]], verdicts[walks["answer"]], finish(inspection.late(PART))
+
+    return look
+
+
+TURNS = [("part", "answer"), ("answer", "part")]
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_an_answer_that_comes_while_a_late_part_is_looked_at_has_its_own_hits(looked_at, turns):
+    verdicts = looked_at(*turns)
+
+    assert [[hit.rule_id for hit in one.hits] for one in verdicts] == [
+        [942101, 942103],
+        [950001, 951001],
+        [942101, 942103],
+    ]
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_nor_has_it_the_budget_of_that_part(looked_at, monkeypatch, turns):
+    monkeypatch.setattr(engines, "RESPONSE_WORK_UNITS_MAX", 0)
+
+    assert [bool(one.refused) for one in looked_at(*turns)] == [False, True, False]

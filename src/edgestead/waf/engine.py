@@ -159,7 +159,11 @@ class Engine:
 
 
 class Inspection:
-    """One request, and its response where that is looked at. Each generator ends with a verdict."""
+    """One request, and its response where that is looked at. Each generator ends with a verdict.
+
+    An origin may answer while a late part of the body still waits for its turn: parts have runs and a budget
+    of their own, and the response goes on with those of the request's start.
+    """
 
     def __init__(self, engine: Engine, request: Request, policy: Policy, work_units_max: int) -> None:
         self._engine = engine
@@ -167,20 +171,24 @@ class Inspection:
         self.policy = policy
         self._planning = engine.planning(policy)
         self._meter = Meter(work_units_max)
-        self._run: Run | None = None
-        self._earlier: list[Found] = []  # before the parts of the body that are looked at now
-        self._is_late = False
-        self._of_request = 0  # of what was found
-        self._search: Search | None = None
+        self._late_meter: Meter | None = None
+        self._started: tuple[Run, Search] | None = None  # of the request's start
+        self._found: list[Found] = []  # in the request so far, of each rule once
 
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
+        return self._phases(self._request, self._meter)
+
+    def _phases(self, request: Request, meter: Meter) -> Steps:
+        run, trouble = None, None
         try:
-            request, trouble, chains = self._request, None, self._engine.rule_set.chains
+            chains = self._engine.rule_set.chains
             plan = yield from self._planning.waiting()
-            search = self._search = Search(chains, self._engine.scanner, plan, self._meter)
-            values = yield from self._meter.toiling(request_values(request))
-            run = self._run = Run(chains, plan.tx, values, self._meter, plan.knowledge)
+            search = Search(chains, self._engine.scanner, plan, meter)
+            values = yield from meter.toiling(request_values(request))
+            run = Run(chains, plan.tx, values, meter, plan.knowledge)
+            if self._started is None:
+                self._started = run, search
             run.has_body = bool(request.body)
             run.values_changed()
             yield from search.look(run, _OF_REQUEST, early=1 if request.body else 0)
@@ -188,13 +196,16 @@ class Inspection:
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
                 reading = add_body(values, request, processor, run.force_body)
-                trouble = yield from self._meter.toiling(reading)
+                trouble = yield from meter.toiling(reading)
                 run.values_changed()
                 yield from search.look(run, _OF_REQUEST)
             yield from search.phase(run, 2)
         except Refused as refused:
-            return self._verdict(refused)
-        return self._verdict(trouble)
+            trouble = refused
+        if run is not None:
+            known = {one.rule.rule.id for one in self._found}
+            self._found += [one for one in run.found if one.rule.rule.id not in known]
+        return self._verdict(meter, trouble)
 
     def late_parts(self) -> Generator[None, None, LateParts]:
         """The walk over what follows the body that `request` saw. Raises: Refused, as `LateParts`."""
@@ -208,24 +219,20 @@ class Inspection:
         together have a budget of work of their own. What rules make of several values together they make of
         these parts and the head alone.
         """
-        assert self._run is not None, "the request comes first"
-        self._earlier = self._found(self._run)
-        self._request = msgspec.structs.replace(
-            self._request, body=parts, body_complete=True, rest_follows=False
-        )
-        if not self._is_late:
-            self._is_late, self._meter = True, Meter(LATE_WORK_UNITS_MAX)
-        return self.request()
+        assert self._started is not None, "the request comes first"
+        if self._late_meter is None:
+            self._late_meter = Meter(LATE_WORK_UNITS_MAX)
+        body = msgspec.structs.replace(self._request, body=parts, body_complete=True, rest_follows=False)
+        return self._phases(body, self._late_meter)
 
     def response(self, response: Response) -> Steps:
         """Phases 3 and 4, and 5 for what is only logged. After `request`, whose verdict let it pass.
 
         The score is the outbound one; its threshold is the rule set's own, as there is none in the API.
         """
-        run, search = self._run, self._search
-        assert run is not None, "the request comes first"
-        assert search is not None
-        self._of_request = len(run.found)
+        assert self._started is not None, "the request comes first"
+        run, search = self._started
+        of_request = len(run.found)
         self._meter.budget = self._meter.units + RESPONSE_WORK_UNITS_MAX
         try:
             run.values.update(response_values(response))
@@ -239,19 +246,12 @@ class Inspection:
             for phase in (4, 5):
                 yield from search.phase(run, phase)
         except Refused as refused:
-            return self._outbound(run, refused)
-        return self._outbound(run)
+            return self._outbound(run, of_request, refused)
+        return self._outbound(run, of_request)
 
-    def _found(self, run: Run) -> list[Found]:
-        """What rules have found in the request, each of them once."""
-        if not self._earlier:
-            return run.found
-        known = {one.rule.rule.id for one in self._earlier}
-        return self._earlier + [one for one in run.found if one.rule.rule.id not in known]
-
-    def _outbound(self, run: Run, refused: Refused | None = None) -> Verdict:
+    def _outbound(self, run: Run, of_request: int, refused: Refused | None = None) -> Verdict:
         """What the rules on answers make of one. Actions are the policy's, as for requests."""
-        found, policy = run.found[self._of_request :], self.policy
+        found, policy = run.found[of_request:], self.policy
         threshold = None if policy.threshold is None else number(run.tx.get(_OUTBOUND_KEY, _OUTBOUND_DEFAULT))
         score = sum(one.rule.outbound for one in found)
         over = threshold is not None and score >= threshold
@@ -265,12 +265,11 @@ class Inspection:
             work_units=self._meter.units,
         )
 
-    def _verdict(self, refused: Refused | None = None) -> Verdict:
-        found = [] if self._run is None else self._found(self._run)
+    def _verdict(self, meter: Meter, refused: Refused | None) -> Verdict:
         policy, score, levels = self.policy, 0, [0] * len(PARANOIA_LEVELS)
         hits: list[Hit] = []
         own = ""
-        for one in found:
+        for one in self._found:
             hit = _hit(one, policy)
             score += hit.score
             levels[one.rule.score_level - 1] += hit.score
@@ -287,7 +286,7 @@ class Inspection:
             refused=refused.reason if refused else "",
             status=refused.status if refused else 403,
             level_scores=(levels[0], levels[1], levels[2], levels[3]),
-            work_units=self._meter.units,
+            work_units=meter.units,
         )
 
 
