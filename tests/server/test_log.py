@@ -1,5 +1,6 @@
 """A reader of stderr who stopped reading stops nobody."""
 
+import errno
 import json
 import logging
 import os
@@ -7,7 +8,9 @@ import threading
 
 import pytest
 
+from edgestead.model import log_outlet
 from edgestead.rest.log import BatchedLog
+from edgestead.rest.request_line import RequestLine
 from edgestead.server import log
 from edgestead.server.log import WaitingHandler
 
@@ -61,12 +64,12 @@ def test_lines_that_fill_the_queue_at_the_end_come_out_too(pipe, monkeypatch):
     read, write = pipe
     begun, go_on = threading.Event(), threading.Event()
 
-    def slowly(descriptor, octets):
+    def slowly(outlet, octets):
         begun.set()
         go_on.wait()
-        os.write(descriptor, octets)
+        return os.write(write, octets) > 0
 
-    monkeypatch.setattr(log, "_write", slowly)
+    monkeypatch.setattr(log.LogOutlet, "write", slowly)
     monkeypatch.setattr(log, "END_SECONDS_MAX", 0)
     handler = WaitingHandler(write, lines_max=2)
     handler.emit(record("line 0"))
@@ -120,3 +123,76 @@ def test_a_request_that_is_logged_after_the_last_look_is_written_too(pipe):
     batched._thread.join(300)
 
     assert os.read(read, 4096) == b'"early"\n"late"\n'
+
+
+class Disk:
+    """Stands for `os` where a log is written: a write raises what comes next, if it is an error."""
+
+    def __init__(self, *errors):
+        self.errors, self.written = list(errors), b""
+
+    def write(self, descriptor, octets):
+        if self.errors and (error := self.errors.pop(0)):
+            raise error
+        self.written += bytes(octets)
+        return len(octets)
+
+
+FULL = OSError(errno.ENOSPC, "full")
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    made = Disk()
+    monkeypatch.setattr(log_outlet, "os", made)
+    monkeypatch.setattr(log_outlet, "REST_SECONDS", 0)
+    return made
+
+
+def test_a_disk_that_was_full_gets_the_next_lines_and_how_many_are_lost(disk):
+    disk.errors = [FULL, FULL]
+    handler = WaitingHandler(-1)
+    for number in range(4):
+        handler.emit(record(f"line {number}"))
+    handler.close()
+    handler._thread.join(300)
+
+    lines = disk.written.splitlines()
+    assert [line for line in lines if line.startswith(b"line")] == [b"line 2", b"line 3"]
+    assert [json.loads(line)["count"] for line in lines if b"dropped" in line] == [2]
+
+
+def test_the_request_log_goes_on_after_a_full_disk(disk):
+    disk.errors = [FULL]
+    batched = BatchedLog(-1)
+    batched(RequestLine("request", 1, "1-EDG", "GET", "/", 200, 0, 0))
+    batched.close()
+    batched._thread.join(300)
+
+    assert json.loads(disk.written) == {"event": "log_lines_dropped", "count": 1}
+
+
+@pytest.mark.parametrize("error", [BlockingIOError(errno.EAGAIN, "not now"), None])
+def test_who_does_not_read_now_gets_it_later(disk, error):
+    disk.errors = [error]
+
+    assert log_outlet.LogOutlet(-1).write(b"line\n")
+    assert disk.written == b"line\n"
+
+
+def test_a_line_that_was_cut_is_a_line_of_its_own(disk, monkeypatch):
+    outlet, whole = log_outlet.LogOutlet(-1), disk.write
+    monkeypatch.setattr(disk, "write", lambda descriptor, octets: whole(descriptor, octets[:3]))
+    disk.errors = [None, FULL]
+
+    assert not outlet.write(b"first line\n")
+    assert outlet.write(b"next\n")
+    assert disk.written == b"fir\nnext\n"
+
+
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.EBADF])
+def test_without_a_reader_the_log_is_over(disk, number):
+    disk.errors = [OSError(number, "over")]
+
+    with pytest.raises(OSError, match="over"):
+        log_outlet.LogOutlet(-1).write(b"line\n")

@@ -5,13 +5,13 @@ Not   what a line may hold (`rest.request_line`).
 """
 
 import logging
-import os
 import threading
 import time
 import traceback
 from collections import deque
 from contextlib import suppress
 
+from edgestead.model.log_outlet import LogOutlet
 from edgestead.model.log_text import LogForm
 from edgestead.rest.exchange import Exchange
 from edgestead.rest.limits import LOG_LINES_WAITING_MAX
@@ -56,7 +56,7 @@ class BatchedLog:
     """
 
     def __init__(self, descriptor: int, *, level: int = logging.INFO, form: LogForm = "json") -> None:
-        self._descriptor = descriptor
+        self._outlet = LogOutlet(descriptor)
         self._written = FORMS[form]
         self._takes_all = level <= logging.INFO  # above it only what the server itself did wrong
         self._lines: deque[Line] = deque()
@@ -97,14 +97,13 @@ class BatchedLog:
     def _write(self) -> None:
         while self._lines:
             count = min(len(self._lines), _LINES_PER_WRITE_MAX)
-            self._write_all(b"".join([self._written(self._lines.popleft()) for _ in range(count)]))
+            self._write_all(b"".join([self._written(self._lines.popleft()) for _ in range(count)]), count)
             if self._lines and not self._closed:
                 time.sleep(_REST_SECONDS)
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
-            self._write_all(b'{"event":"log_lines_dropped","count":%d}\n' % dropped)
+            self._write_all(b'{"event":"log_lines_dropped","count":%d}\n' % dropped, dropped)
 
-    def _write_all(self, octets: bytes) -> None:
-        rest = memoryview(octets)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+    def _write_all(self, lines: bytes, count: int) -> None:
+        if not self._outlet.write(lines):
+            self._dropped += count

@@ -5,7 +5,6 @@ Not   request lines (`rest.log`); the two forms (`model.log_text`); secrets: no 
 """
 
 import logging
-import os
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TextIO
 import msgspec
 
 from edgestead.model import log_text
+from edgestead.model.log_outlet import LogOutlet
 from edgestead.model.log_text import LogForm
 
 LINES_WAITING_MAX = 1_000  # further lines are dropped and counted
@@ -63,7 +63,7 @@ class WaitingHandler(logging.Handler):
 
     def __init__(self, descriptor: int, lines_max: int = LINES_WAITING_MAX) -> None:
         super().__init__()
-        self._descriptor = descriptor
+        self._outlet = LogOutlet(descriptor)
         self._lines: Queue[bytes | None] = Queue(lines_max)
         self._dropped = 0
         self._closing = False
@@ -90,14 +90,10 @@ class WaitingHandler(logging.Handler):
             if dropped:
                 line += b'{"event":"log_lines_dropped","count":%d}\n' % dropped
             try:
-                _write(self._descriptor, line)
+                if not self._outlet.write(line):
+                    self._dropped += 1 + dropped
             except OSError:
                 return  # nobody reads us any more: the queue fills, and emit drops
-
-
-def _write(descriptor: int, octets: bytes) -> None:
-    while octets:
-        octets = octets[os.write(descriptor, octets) :]
 
 
 def form_of(stderr: TextIO | None, log_file: Path | None) -> LogForm:
