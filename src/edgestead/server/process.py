@@ -239,9 +239,14 @@ def looks_for_work(loop: Any) -> Callable[[], bool]:
     return lambda: bool(ready.poll(0))
 
 
-def resident_bytes() -> int:
-    """The memory that this process has."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+class Memory:
+    """That of this process. Its file stays open: code of users may have taken all other descriptors."""
+
+    def __init__(self) -> None:
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+    def resident_bytes(self) -> int:
+        return int(os.pread(self._statm, mmap.PAGESIZE, 0).split()[1]) * mmap.PAGESIZE
 
 
 def die_with_parent() -> None:

@@ -28,12 +28,11 @@ from edgestead.feed.follower_thread import ThreadFollower
 from edgestead.feed.lease import Lease
 from edgestead.http1.connections import Connections
 from edgestead.model.budgets.ledger import Ledger
-from edgestead.model.counters import ROW_CELLS, ROWS_MAX, Page, slot
+from edgestead.model.counters import Page, slot
 from edgestead.objects.runtime import driving, forks
 from edgestead.objects.runtime.bindings import Ask
 from edgestead.objects.runtime.classes import ClassInfo
 from edgestead.objects.runtime.env import Bindings
-from edgestead.objects.runtime.gates import Account
 from edgestead.objects.runtime.loader import LoadError, load
 from edgestead.objects.runtime.stage import Stage
 from edgestead.objects.runtime.watchdog import Process, Verdict, Watchdog
@@ -46,16 +45,16 @@ from edgestead.server.objects import layout
 from edgestead.server.objects.access import Gatekeeper
 from edgestead.server.objects.apart import Apart
 from edgestead.server.objects.host import Host, Peers, configure_sqlite
+from edgestead.server.objects.shown import Shown
 from edgestead.server.supervisor.control_life import ControlLife
 from edgestead.store.history.thinning import SECOND_US, Keeping
-from edgestead.store.objectlog import LogError, Progress
+from edgestead.store.objectlog import LogError
 from edgestead.usecases.access.identities import KINDS, FedAccess
 
 if TYPE_CHECKING:
     from edgestead.server.objects.place import ClusterPlace
 
 _log = logging.getLogger("edgestead.server")
-SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
 REPORT_SECONDS = 2.0  # between two reports of which tokens were used
 SWITCH_SECONDS = 0.0005
 """How long the loop may keep the interpreter from the log's thread, which needs it several times for each
@@ -63,22 +62,8 @@ group, and would wait up to Python's 5 ms each time."""
 OOM_SCORE = 500  # of 1,000, above that of every other process of the server
 _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
 _ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
-_LIVE = slot("edge_objects_live")
-_CPU = slot("edge_objects_cpu_seconds_total")
-_RESIDENT = slot("edge_objects_resident_bytes")
-_HISTORY_BYTES = slot("edge_objects_history_bytes")
-_HISTORY_DAMAGED = slot("edge_objects_history_damaged")
-_LOG_GROUPS = slot("edge_objects_log_groups_total")
-_LOG_RECORDS = slot("edge_objects_log_records_total")
-_LOG_WAITING = slot("edge_objects_log_waiting")
-_ALARMS = slot("edge_objects_alarms_running")
-_QUARANTINED = slot("edge_objects_quarantined")
-_CLASSES_QUARANTINED = slot("edge_objects_classes_quarantined")
 _BLAMED = slot("edge_objects_blamed_total")
-_CLASSES_APART = slot("edge_objects_classes_apart")
-_READ_ONLY = slot("edge_objects_read_only")
 _BLOCKED = slot("edge_objects_blocked_total")
-_SEQUENCE = slot("edge_feed_sequence")
 _GUESSES = slot("edge_objects_refused_credentials_total")
 
 
@@ -248,11 +233,12 @@ async def _live(
     # The data folder, and the one that says to the next start whether a process of this server still lives.
     folders = (Path(start.folder).parent, Path(start.feed_path).parent)
     forks.guard(folders, sockets, host.node.break_off_child)
+    memory = process.Memory()
     looked_at = Process(
         lambda: host.stage.mark,
         host.stage.who,
         partial(process.waits_of, os.getpid()),
-        process.resident_bytes,
+        memory.resident_bytes,
         process.looks_for_work(loop),
     )
     watchdog = Watchdog(
@@ -280,7 +266,8 @@ async def _live(
         page.add(_BLAMED, host.blamed)
         process.rest_collector()
         status.ready()
-        showing = loop.create_task(_show(host, page, fed, went, is_aside))
+        shown = Shown(host, page, fed, went, memory, is_aside=is_aside)
+        showing = loop.create_task(shown.look_for_ever())
         reporting = loop.create_task(_report(gatekeeper, control.ask))
         await stop.wait()
         await host.close()
@@ -312,52 +299,6 @@ def _contain(status: process.Status, went: Apart, class_name: str, is_own: bool)
             status.class_went_apart()
     except OSError as error:
         _log.error("that class %s ended a process cannot be written down: %s", class_name, error)
-
-
-async def _show(host: Host, page: Page, fed: FedAccess, went: Apart, is_aside: bool) -> None:
-    """Keep the metrics that are levels up to date, of which readiness reads one, and what others wrote."""
-    shown = Progress(0, 0, 0)
-    accounts = _name_accounts(page, host)
-    while True:
-        progress = host.log.progress
-        page.add(_LOG_GROUPS, progress.groups - shown.groups)
-        page.add(_LOG_RECORDS, progress.records - shown.records)
-        page.set(_LOG_WAITING, progress.waiting)
-        shown = progress
-        for row, account, before_us in accounts:
-            page.add(row, account.cpu_ns // 1_000 - before_us[0])
-            before_us[0] = account.cpu_ns // 1_000
-        page.set(_RESIDENT, process.resident_bytes())
-        page.set(_LIVE, host.live)
-        page.set(_HISTORY_BYTES, host.log.history_bytes)
-        page.set(_HISTORY_DAMAGED, host.log.is_history_damaged)
-        page.set(_ALARMS, host.node.alarms.running_count)
-        page.set(_QUARANTINED, len(host.node.held()))
-        page.set(_CLASSES_QUARANTINED, len(host.node.held_classes()))
-        page.set(_READ_ONLY, not host.is_ready)
-        _look_apart(host, went, is_aside)
-        page.set(_CLASSES_APART, len(went.classes) if is_aside else 0)
-        page.set(_SEQUENCE, fed.sequence)
-        await asyncio.sleep(SHOW_SECONDS)
-
-
-def _name_accounts(page: Page, host: Host) -> list[tuple[int, Account, list[int]]]:
-    """The row that shows each class, and how much of it is shown. Classes beyond the last row share that."""
-    found = []
-    for number, (name, account) in enumerate(sorted(host.node.accounts.items())):
-        row = _CPU + min(number, ROWS_MAX - 1) * ROW_CELLS
-        page.name(row, name if number < ROWS_MAX - 1 else "(others)")
-        found.append((row, account, [0]))
-    return found
-
-
-def _look_apart(host: Host, went: Apart, is_aside: bool) -> None:
-    try:
-        went.look()
-        if is_aside:
-            went.tend(host.node.has_any)
-    except OSError as error:
-        _log.error("which classes are apart is unknown: %s", error)
 
 
 async def _report(gatekeeper: Gatekeeper, ask: Ask) -> None:
