@@ -30,6 +30,11 @@ class Estate:
 
     def void_keys(self):
         self.asked.append("void_keys")
+        return 1.0
+
+    def renew_keys(self):
+        self.asked.append("renew_keys")
+        return 3_600.0
 
     def write_ready_file(self):
         self.asked.append("write_ready_file")
@@ -144,3 +149,20 @@ def test_a_start_that_goes_on_is_waited_for_and_one_that_stands_still_is_not(sup
     assert os.waitid(os.P_PID, supervisor.child.pid, os.WEXITED | os.WNOWAIT).si_status == signal.SIGKILL
     assert given == []
     supervisor.child.bury()
+
+
+def test_keys_that_could_not_be_made_void_are_looked_at_soon_and_by_nobody_twice(supervisor, monkeypatch):
+    planned, asked = [], supervisor.estate.asked
+    monkeypatch.setattr(
+        supervisor._loop, "after", lambda seconds, callback: planned.append((seconds, callback))
+    )
+    supervisor._renew_keys()
+    supervisor._tell_credentials()
+    assert asked == ["renew_keys", "void_keys"]
+
+    (later, of_before), (soon, of_now) = planned
+    assert (later, soon) == (3_600.0, 1.0)
+    of_now()
+    of_before()
+    assert asked == ["renew_keys", "void_keys", "renew_keys"]
+    assert [seconds for seconds, _ in planned] == [3_600.0, 1.0, 3_600.0]

@@ -15,12 +15,15 @@ from pathlib import Path
 import msgspec
 
 from edgestead.edge.tools.clearance import KEY_OCTETS, Key
+from edgestead.model.seldom import Seldom
 from edgestead.server import framed
 from edgestead.server.edge import challenge_keys
 from edgestead.server.errors import StartError
 
 MEMORY_OCTETS = 4_096  # a key takes 50; 14 of them are kept
 LOOK_SECONDS_MAX = 3_600.0  # the clock of the wall may be set meanwhile
+RETRY_SECONDS = 1.0  # meanwhile clearances hold that were given under credentials that do not
+FAILED_LINE_SECONDS = 60.0
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[Key, ...]).decode
@@ -41,13 +44,14 @@ class KeyWriter:
         self.fd = os.memfd_create("edgestead-challenge-keys", os.MFD_CLOEXEC)
         undo.callback(os.close, self.fd)
         os.ftruncate(self.fd, MEMORY_OCTETS)
+        self._failed = Seldom(FAILED_LINE_SECONDS)
         self._kept = challenge_keys.load_or_make(data_dir, int(now_s()), makes_due=self._makes_due)
         self._write()
 
-    def credentials_changed(self) -> None:
-        """Renewed credentials make the keys void, or the folder has others."""
+    def credentials_changed(self) -> float:
+        """Renewed credentials make the keys void, or the folder has others. Returns as `renew`."""
         self._kept = self._kept._replace(due_s=0)  # also for the next look, if this one fails
-        self.renew()
+        return self.renew()
 
     def renew(self) -> float:
         """Make the key that is due, if one is. Returns in how many seconds to look again.
@@ -59,8 +63,9 @@ class KeyWriter:
             try:
                 self._kept = challenge_keys.load_or_make(self._data_dir, now_s, makes_due=self._makes_due)
             except StartError as error:
-                _log.error("no new key for clearances was made, the old ones go on: %s", error)
-                return LOOK_SECONDS_MAX
+                if self._failed.happened():
+                    _log.error("no new key for clearances was made, the old ones go on: %s", error)
+                return RETRY_SECONDS
             self._write()
             _log.info("clearances are signed with a new key from now on")
         return min(LOOK_SECONDS_MAX, max(1.0, self._kept.due_s - now_s))
@@ -83,8 +88,9 @@ class FedKeys:
         own = Key(secrets.token_hex(challenge_keys.ID_OCTETS), secrets.token_bytes(KEY_OCTETS), None)
         framed.write(self.fd, _encode((own,)))
 
-    def credentials_changed(self) -> None:
+    def credentials_changed(self) -> float:
         """None are here."""
+        return LOOK_SECONDS_MAX
 
     def renew(self) -> float:
         return LOOK_SECONDS_MAX

@@ -306,9 +306,9 @@ class Estate:
         """Make the keys that are due. Returns in how many seconds to ask again."""
         return self._edge_shared.challenge_keys.renew()
 
-    def void_keys(self) -> None:
-        """The credentials were renewed: the keys that were made under the old ones end."""
-        self._edge_shared.challenge_keys.credentials_changed()
+    def void_keys(self) -> float:
+        """The credentials were renewed: the keys that were made under the old ones end. As `renew_keys`."""
+        return self._edge_shared.challenge_keys.credentials_changed()
 
     def stages(self) -> list[list[Child]]:
         """The order of the end: while control finishes its writes, their consumers still confirm them.

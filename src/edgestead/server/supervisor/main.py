@@ -86,6 +86,7 @@ class Supervisor:
         self._notify = notify
         self._loop = Loop(time.monotonic)
         self._looked_at: float | None = None  # for silence
+        self._key_look = 0  # which look for keys that are due is the next
         self._stages_left: list[list[Child]] = []
         self._waiting: set[str] = set()  # children between two lives
         self._addresses = ""
@@ -150,8 +151,14 @@ class Supervisor:
         if not child.is_hung_up:
             self._loop.forget(child.status_fd)
 
-    def _renew_keys(self) -> None:
-        self._loop.after(self._estate.renew_keys(), self._renew_keys)
+    def _renew_keys(self, look: int = 0) -> None:
+        if look == self._key_look:
+            self._look_for_keys(self._estate.renew_keys())
+
+    def _look_for_keys(self, seconds: float) -> None:
+        """After so long, and no more at the time that was planned before."""
+        self._key_look += 1
+        self._loop.after(seconds, partial(self._renew_keys, self._key_look))
 
     def _look_for_silence(self) -> None:
         """Each look counts as the usual time between two at most: nobody is blamed while this process stood
@@ -255,7 +262,7 @@ class Supervisor:
             self._notify.status(health or self._addresses)
 
     def _tell_credentials(self) -> None:
-        self._estate.void_keys()
+        self._look_for_keys(self._estate.void_keys())
         if not self._is_up:
             return  # the ready-file is written later
         try:
