@@ -1,6 +1,7 @@
 """Who may speak to whom between nodes: identities, invitations, the port."""
 
 import asyncio
+import errno
 import ssl
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from edgestead.server import files
 from edgestead.server.nodes import identity, invites, join, port
 from edgestead.server.nodes.identity import Authority, NotANode
 from edgestead.server.nodes.vault import FileVault
@@ -303,4 +305,22 @@ def test_a_vault_opens_with_its_key_alone_and_only_in_place(tmp_path):
         FileVault(tmp_path / "v", bytes(31) + b"1").read("one")
     with pytest.raises(ValueError, match="name"):
         vault.read("../one")
-    assert (vault.take("one"), vault.take("one")) == (b"content", None)
+
+
+def test_an_invitation_is_never_away(tmp_path, monkeypatch):
+    """A full disk, or the end of the process, while it is redeemed, and the machine's next try meanwhile."""
+    vault, key = FileVault(tmp_path / "v", bytes(32)), identity.public_key(identity.new_key())
+    token = invites.make(vault, (), b"", name="ams-1", roles=frozenset({"edge"}), until_s=9)
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace_private", full)
+        with pytest.raises(OSError, match="full"):
+            invites.redeem(vault, token.id, token.secret, key, 1)
+
+    assert invites.redeem(vault, token.id, token.secret, key, 1).name == "ams-1"
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace_private", full)
+        assert invites.redeem(vault, token.id, token.secret, key, 1).name == "ams-1"

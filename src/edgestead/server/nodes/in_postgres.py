@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from edgestead.model import sealing
 from edgestead.postgres.connection import Link, Misconfigured, Trouble
 from edgestead.server.nodes.registry import NODES_MAX, NameTaken, Node
+from edgestead.server.nodes.vault import Change
 
 SELECT_SECRET = "SELECT sealed FROM secrets WHERE name = %s"
 UPSERT_SECRET = (
     "INSERT INTO secrets (name, sealed) VALUES (%s, %b) "
     "ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed"
 )
-TAKE_SECRET = "DELETE FROM secrets WHERE name = %s RETURNING sealed"
+CHANGE_SECRET = "UPDATE secrets SET sealed = %b WHERE name = %s AND sealed = %b"
 SELECT_NODES = (
     "SELECT name, roles, fingerprint, region, address, release, wait, stale FROM nodes ORDER BY name LIMIT %b"
 )
@@ -57,20 +58,27 @@ class PostgresVault(_Rows):
 
     def read(self, name: str) -> bytes | None:
         with self._used() as link:
-            return self._opened(name, link.row(SELECT_SECRET, (name,)))
+            row = link.row(SELECT_SECRET, (name,))
+        return None if row is None else self._opened(name, row)
 
     def write(self, name: str, content: bytes) -> None:
         sealed = sealing.seal(self._secret, content, name.encode())
         with self._used() as link:
             link.run(UPSERT_SECRET, (name, sealed))
 
-    def take(self, name: str) -> bytes | None:
+    def change(self, name: str, to: Change) -> bytes | None:
         with self._used() as link:
-            return self._opened(name, link.row(TAKE_SECRET, (name,)))
+            while row := link.row(SELECT_SECRET, (name,)):
+                before = self._opened(name, row)
+                after = to(before)
+                if after == before:
+                    return after
+                sealed = sealing.seal(self._secret, after, name.encode())
+                if link.run(CHANGE_SECRET, (sealed, name, row[0])) == 1:
+                    return after
+        return None
 
-    def _opened(self, name: str, row: tuple[bytes] | tuple[object, ...] | None) -> bytes | None:
-        if row is None:
-            return None
+    def _opened(self, name: str, row: tuple[object, ...]) -> bytes:
         (sealed,) = row
         assert isinstance(sealed, bytes)
         return sealing.unseal(self._secret, sealed, name.encode())

@@ -100,22 +100,20 @@ def make(
 
 def redeem(vault: Vault, id_: str, secret: bytes, public_der: bytes, now_s: int) -> Invitation:
     """Use an invitation up for one key. Raises Refused, and what the vault raises."""
-    content = vault.take(_place(id_)) if _is_id(id_) else None
-    if content is None:
-        raise Refused("the token is not known: it was used by another machine, or it is another cluster's")
-    found = msgspec.msgpack.decode(content, type=Invitation)
     key = key_of(public_der)
-    if now_s >= found.until_s:
-        raise Refused("the token's time is over: make another one with `edgecli cluster invite`")
-    is_good = hmac.compare_digest(sha256(secret).digest(), found.secret) and found.used_by in ("", key)
-    vault.write(_place(id_), msgspec.msgpack.encode(_used(found, key) if is_good else found))
-    if not is_good:
-        raise Refused("the token is not good: it was used by another machine, or it is not whole")
-    return found
 
+    def use(content: bytes) -> bytes:
+        found = msgspec.msgpack.decode(content, type=Invitation)
+        if now_s >= found.until_s:
+            raise Refused("the token's time is over: make another one with `edgecli cluster invite`")
+        if not hmac.compare_digest(sha256(secret).digest(), found.secret) or found.used_by not in ("", key):
+            raise Refused("the token is not good: it was used by another machine, or it is not whole")
+        return msgspec.msgpack.encode(msgspec.structs.replace(found, used_by=key))
 
-def _used(found: Invitation, key: str) -> Invitation:
-    return msgspec.structs.replace(found, used_by=key)
+    used = vault.change(_place(id_), use) if _is_id(id_) else None
+    if used is None:
+        raise Refused("the token is not known: it is another cluster's, or it is not whole")
+    return msgspec.msgpack.decode(used, type=Invitation)
 
 
 def _is_id(id_: str) -> bool:

@@ -8,12 +8,15 @@ the table tells nothing, and nothing opens in another's place.
 """
 
 import re
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
 from edgestead.model import sealing
 from edgestead.server import files
 
+Change = Callable[[bytes], bytes]
 _NAME: Final = re.compile(r"[a-z0-9-]{1,80}")
 
 
@@ -26,16 +29,21 @@ class Vault(Protocol):
         """Durable when it returns; replaces what was there."""
         ...
 
-    def take(self, name: str) -> bytes | None:
-        """Read it and remove it, in one step: of several callers only one gets it."""
+    def change(self, name: str, to: Change) -> bytes | None:
+        """Put what `to` makes of it in its place, and return that; None where nothing is.
+
+        Nobody changes it in between: `to` may be called again, with what is there then. What it raises leaves
+        the place as it is.
+        """
         ...
 
 
 class FileVault:
-    """A folder of sealed files, of which one process at a time writes."""
+    """A folder of sealed files, of which one process at a time writes, by one vault."""
 
     def __init__(self, folder: Path, secret: bytes) -> None:
         self._folder, self._secret = folder, secret
+        self._door = threading.Lock()
 
     def read(self, name: str) -> bytes | None:
         sealed = files.read_private(self._path(name))
@@ -45,14 +53,15 @@ class FileVault:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         files.replace_private(self._path(name), sealing.seal(self._secret, content, name.encode()))
 
-    def take(self, name: str) -> bytes | None:
-        content = self.read(name)
-        if content is not None:
-            try:
-                self._path(name).unlink()
-            except FileNotFoundError:
+    def change(self, name: str, to: Change) -> bytes | None:
+        with self._door:
+            before = self.read(name)
+            if before is None:
                 return None
-        return content
+            after = to(before)
+            if after != before:
+                self.write(name, after)
+            return after
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
