@@ -63,10 +63,11 @@ class Sink:
 
     def __init__(self):
         self.content, self.fails, self.closed = b"", False, False
+        self.error = OSError(28, "No space left on device")
 
     def write(self, content):
         if self.fails:
-            raise OSError(28, "No space left on device")
+            raise self.error
         self.content += content
 
     def close(self):
@@ -419,6 +420,17 @@ def test_a_full_disk_holds_nobody_up_and_what_waited_is_written_behind_it():
     asked.sink.fails = False
     eventually(lambda: asked.sink.content.count(b"\n") == 5)
     assert len(asked.said()) == 5
+
+
+def test_an_error_that_nobody_thought_of_is_not_the_logs_end():
+    """To post a batch begins a thread, and there may be no room for one more."""
+    asked = Asked()
+    asked.sink.error, asked.sink.fails = RuntimeError("can't start new thread"), True
+    asked.log.refused("192.0.2.9", b"", 400, b"GET", b"", b"/")
+    eventually(lambda: asked.causes == ["can't start new thread"])
+    asked.sink.fails = False
+    eventually(lambda: asked.sink.content.count(b"\n") == 1)
+    assert len(asked.said()) == 1
 
 
 def test_a_log_that_nobody_takes_ends_all_the_same(asked):

@@ -226,6 +226,32 @@ def test_a_line_that_a_full_disk_tore_does_not_spoil_the_next(open_log, folder, 
     assert [event.path for event in found(folder)] == ["/two", "/one"]
 
 
+def test_a_torn_line_that_cannot_be_ended_yet_is_ended_before_the_next_is_written(
+    open_log, folder, monkeypatch
+):
+    log = open_log()
+    log.decided(ask("/one"), BLOCK)
+    log.close()
+    (path,) = folder.iterdir()
+    line = path.read_bytes().rstrip()
+    path.write_bytes(path.read_bytes() + b'{"id":"torn')
+    folder_fd = os.open(folder, os.O_RDONLY)
+    files = EventFiles(folder_fd, 0)
+
+    def full(descriptor, content):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            files.write([line], "1")
+    files.write([line.replace(b"/one", b"/two")], "2")
+    files.close()
+    os.close(folder_fd)
+
+    assert [event.path for event in found(folder)] == ["/two", "/one"]
+
+
 def test_files_rotate_and_the_oldest_goes(open_log, folder):
     for number in range(6):
         log = open_log(octets_max=1, files_max=3)

@@ -67,13 +67,13 @@ class EventFiles:
 
     def write(self, lines: Sequence[bytes], first_id: str) -> None:
         """Append lines, of which the first is the event `first_id`."""
-        if self._fd < 0:
-            self._go_on(first_id)
-        elif self._octets >= self._octets_max:
-            self.close()
-            self._open(f"{self._prefix}{first_id}{events.SUFFIX}")
         content = b"\n".join((*lines, b""))
         try:
+            if self._fd < 0:
+                self._go_on(first_id)
+            elif self._octets >= self._octets_max:
+                self.close()
+                self._open(f"{self._prefix}{first_id}{events.SUFFIX}")
             view = memoryview(content)
             while view:
                 view = view[os.write(self._fd, view) :]

@@ -145,11 +145,12 @@ class AccessLog:
             self._writes_since = time.monotonic()
             try:
                 self._sink.write(b"".join(batch))
-            except OSError as error:
+            except Exception as error:  # also what no sink should raise: this thread is the only one
                 taken = error.lines if isinstance(error, Partly) else 0
                 self._took(batch[:taken])
                 self._pending.extendleft(reversed(batch[taken:]))
-                return error.strerror or str(error)
+                words = error.strerror if isinstance(error, OSError) else ""
+                return words or str(error) or type(error).__name__
             finally:
                 self._writes_since = 0.0
             self._took(batch)
