@@ -12,6 +12,7 @@ from edgestead.http1.client import Kept, Unix, exchange
 from edgestead.http1.messages import Response
 from edgestead.http1.protocol import Protocol
 from edgestead.http1.server import Server
+from tests.edge.bench import Transport
 
 CROWD = 200
 KINDS = (client._Exchange, Protocol, Answering)
@@ -49,6 +50,18 @@ def test_an_exchange_leaves_no_cycle_for_the_collector(tmp_path, is_kept):
 
     open_at_the_server = int(is_kept)
     assert asyncio.run(main()) == [0, open_at_the_server, open_at_the_server]
+
+
+def test_a_connection_that_the_other_end_has_closed_is_not_used_again():
+    """Between the end and `connection_lost` is a round of the loop, in which a request would be lost."""
+    kept, links = Kept(Unix("/nowhere")), [client._Link() for _ in range(2)]
+    for link in links:
+        link.connection_made(Transport())
+        kept.give_back(link)
+    links[1].transport.close()
+
+    assert kept.take() is links[0]
+    assert kept.take() is None
 
 
 def test_a_crowd_that_comes_again_opens_no_connection(tmp_path):

@@ -69,7 +69,7 @@ class Kept:
         """One that waits, if there is any."""
         while self._idle:
             since, link = self._idle.pop()
-            if link.transport is None:
+            if link.transport is None or link.transport.is_closing():  # the other end has closed it
                 continue
             if time.monotonic() - since < KEPT_SECONDS_MAX:
                 return link
