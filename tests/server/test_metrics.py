@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from edgestead.model.counters import slot
+from edgestead.server.edge import main
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOISE = """
 import os
@@ -92,3 +95,9 @@ def operate(server, what):
     answer = json.loads(connection.getresponse().read())
     connection.close()
     return answer["result"]
+
+
+@pytest.mark.parametrize(("status", "value"), [(101, "1xx"), (204, "2xx"), (599, "5xx"), (999, "5xx")])
+def test_a_code_that_no_standard_has_is_counted_as_a_fault(status, value):
+    """An origin may say it, and the cells behind are those of another metric."""
+    assert main.cell_of(status) == slot("edge_http_requests_total", value)

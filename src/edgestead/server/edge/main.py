@@ -51,6 +51,7 @@ every system call, and so several times before a change is acknowledged. Python'
 patience where the machine has other work."""
 
 _ANSWERS = slot("edge_http_requests_total", "1xx") - 1  # plus the first digit of the status
+_CLASSES = 5
 _SECONDS = slot("edge_http_request_seconds")
 _OPEN = slot("edge_http_connections_open")
 _REFUSED = slot("edge_http_connections_refused_total")
@@ -133,7 +134,7 @@ def _edge(
         address=Addresses(trust, names, start.loop_token),
         names=names,
         tools=tools,
-        count=lambda status: page.add(_ANSWERS + status // 100),
+        count=lambda status: page.add(cell_of(status)),
         turned_away=lambda: page.add(_REFUSED),
         took=lambda arrived_us: page.observe(_SECONDS, time.time_ns() // 1_000 - arrived_us),
         origin_port=start.origin_port,
@@ -141,6 +142,11 @@ def _edge(
         ledger=tools.ledger,
         access=access,
     )
+
+
+def cell_of(status: int) -> int:
+    """Where answers are counted. A code that no standard has is one of 5xx (RFC 9110 §15)."""
+    return _ANSWERS + min(status // 100, _CLASSES)
 
 
 async def _answer(
