@@ -427,3 +427,27 @@ def test_the_audit_log_is_exported_as_lines_of_json(server, operator, monkeypatc
     some = operator.get("/ui/audit/export?zone.name=z1.example").text.splitlines()
     assert [json.loads(line)["metadata"]["zone_name"] for line in some] == ["z1.example"]
     assert operator.get("/ui/audit/export?since=yesterday").status == 400
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_first_sign_ins_of_one_member_at_once_are_of_one_secret(server, member, monkeypatch, count):
+    """Their transactions may be of one commit, and none is answered before all of them are made."""
+    context, written, all_are = server.api.app.context, [], asyncio.Event()
+    write = context.barrier.write
+
+    async def slowly(fn):
+        value = await write(fn)
+        written.append(value)
+        if len(written) == count:
+            all_are.set()
+        await all_are.wait()
+        return value
+
+    monkeypatch.setattr(context.barrier, "write", slowly)
+    people = People(context)  # as after a restart
+
+    entered = server.api.together(
+        *(people.sign_in(member.email, PASSWORD, f"192.0.2.{number}") for number in range(count))
+    )
+
+    assert len(set(entered)) == 1

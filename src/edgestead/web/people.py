@@ -71,7 +71,7 @@ class People:
         self._by_email = Windows(ledger, CREDENTIALS_PASSWORDS)
         self._hashing = asyncio.Semaphore(1)
         self._waiting = Levels(ledger, PASSWORD_HASHES_ADDRESS, PASSWORD_HASHES)
-        self._secrets: dict[str, str] = {}
+        self._secrets: dict[str, str] = {}  # by user: read and written in transactions
         self._challenges = Challenges()
         self._next_request_id = request_ids(secrets.randbits(64))
 
@@ -82,12 +82,13 @@ class People:
             person = self._context.barrier.read(lambda reader: signing_in.person_of_email(reader, email))
             await self._check(person, password, client)
         assert person is not None
-        known = self._secrets.get(person.user_id)
-        where, call = Where(client, INTERFACE), self._call()
-        secret = await self._write(
-            lambda tx: signing_in.sign_in(call, tx, self._context.platform, where, person, known)
-        )
-        return self._remember(person, secret)
+        where, call, id_ = Where(client, INTERFACE), self._call(), person.user_id
+
+        def enter(tx: Transaction) -> tuple[Person, str]:
+            known = self._secrets.get(id_)
+            return person, signing_in.sign_in(call, tx, self._context.platform, where, person, known)
+
+        return await self._enter(enter)
 
     def member_of(self, session: Session) -> str | None:
         """Whose session it is; None for one of a link or a token."""
@@ -109,10 +110,9 @@ class People:
         with self.in_line(client):
             scrypt = await self.hashed(passwords.hashed, password)
         where, call = Where(client, INTERFACE), self._call()
-        person, secret = await self._write(
+        return await self._enter(
             lambda tx: signing_in.accept(call, tx, self._context.platform, where, code, scrypt, names)
         )
-        return self._remember(person, secret)
 
     async def change_password(self, user_id: str, old: str, new: str, client: str) -> Headers:
         """Raises SignInRefused, PasswordRefused, OverBudget, Unavailable."""
@@ -123,10 +123,10 @@ class People:
             passwords.check(new, person.email)
             scrypt = await self.hashed(passwords.hashed, new)
         where, call = Where(client, INTERFACE), self._call()
-        secret = await self._write(
-            lambda tx: signing_in.set_password(call, tx, self._context.platform, where, person, scrypt)
+        platform = self._context.platform
+        return await self._enter(
+            lambda tx: (person, signing_in.set_password(call, tx, platform, where, person, scrypt))
         )
-        return self._remember(person, secret)
 
     async def sign_out_everywhere(self, user_id: str, client: str) -> None:
         """Raises SignInRefused, Unavailable."""
@@ -189,20 +189,21 @@ class People:
             if row is None or row.origin != origin or not is_asked:
                 raise PasskeySignInRefused
             count = await self.hashed(_signed, said, challenge, origin, row.public_key, row.user_id)
-        known, where, call = self._secrets.get(row.user_id), Where(client, INTERFACE), self._call()
-        person, secret = await self._write(
-            lambda tx: passkeys.sign_in(call, tx, self._context.platform, where, row, count, known)
-        )
-        return self._remember(person, secret)
+        where, call, id_ = Where(client, INTERFACE), self._call(), row.user_id
+
+        def enter(tx: Transaction) -> tuple[Person, str]:
+            known = self._secrets.get(id_)
+            return passkeys.sign_in(call, tx, self._context.platform, where, row, count, known)
+
+        return await self._enter(enter)
 
     async def sign_in_by_openid(self, issuer: str, subject: str, email: str, client: str) -> Headers:
         """What a provider said was good. Raises OpenIdRefused, SignInRefused, OverBudget, Unavailable."""
         self._spend_of(self._by_email, email.strip().lower())
         where, call, said = Where(client, INTERFACE), self._call(), (issuer, subject, email)
-        person, secret = await self._write(
+        return await self._enter(
             lambda tx: openid.sign_in(call, tx, self._context.platform, where, said, self._secrets.get)
         )
-        return self._remember(person, secret)
 
     def refused(self, refused: EdgeError, client: str) -> EdgeError:
         """Counted as a credential that nobody has."""
@@ -249,6 +250,20 @@ class People:
         async with self._hashing:
             return await self._context.kv.in_thread(fn, *args, **kwargs)
 
+    async def _enter(self, fn: Callable[[Transaction], tuple[Person, str]]) -> Headers:
+        """A session whose secret `fn` gives. The next transaction knows it, also one of the same commit.
+
+        What is undone leaves one that no row has, which is like none.
+        """
+
+        def remembered(tx: Transaction) -> str:
+            person, secret = fn(tx)
+            self._secrets[person.user_id] = secret
+            return secret
+
+        secret = await self._write(remembered)
+        return ((b"authorization", b"Bearer " + secret.encode("ascii")),)
+
     async def _write(self, fn: Callable[[Transaction], T]) -> T:
         """As a request that may end credentials: nothing of theirs commits after it (`rest.rights`)."""
         self._context.take_room(Adds.NOTHING, 0)
@@ -261,10 +276,6 @@ class People:
         if person is None:
             raise SignInRefused
         return person
-
-    def _remember(self, person: Person, secret: str) -> Headers:
-        self._secrets[person.user_id] = secret
-        return ((b"authorization", b"Bearer " + secret.encode("ascii")),)
 
     def _call(self) -> Call:
         """The use cases put the actor in: until then it is nobody."""
