@@ -331,6 +331,22 @@ def test_what_has_no_end_is_cut(monkeypatch, what):
     assert peer.was_cut
 
 
+def test_a_machine_without_a_thread_left_costs_no_sign_in_later(monkeypatch, fake):
+    def full(thread):
+        raise RuntimeError("can't start new thread")
+
+    async def all_of_it():
+        asked = issuer.Issuer(Provider(fake.issuer, CLIENT))
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", full)
+            for _ in range(issuer.THREADS_MAX):
+                with pytest.raises(issuer.Trouble, match="no thread left"):
+                    await asked.userinfo(f"{fake.issuer}/userinfo", "token")
+        assert await asked._on_thread(lambda: "asked") == "asked"
+
+    asyncio.run(all_of_it())
+
+
 def test_keys_that_were_asked_for_in_vain_end_with_their_hour(fake):
     """And a flood of tokens with unknown keys asks once in a while, had or not."""
     now = [0.0]

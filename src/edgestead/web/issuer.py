@@ -187,7 +187,11 @@ class Issuer:
             with suppress(RuntimeError):  # the loop is over
                 loop.call_soon_threadsafe(tell, result, error)
 
-        threading.Thread(target=work, name="openid", daemon=True).start()
+        try:
+            threading.Thread(target=work, name="openid", daemon=True).start()
+        except RuntimeError:  # the system has no room for one
+            self._threads -= 1
+            raise Trouble("this machine has no thread left to ask it") from None
         try:
             async with asyncio.timeout(SECONDS_MAX * 1.5):
                 return await done
