@@ -177,7 +177,7 @@ class HealthPart:
         """Returns when the disk was looked at once: before that, an expired certificate would be no row."""
         try:
             await asyncio.to_thread(self.look_at_disk)
-        except OSError:
+        except Exception:  # also a row that cannot be read: it keeps nobody from starting
             _log.exception("a look at the server's health failed")  # the round repeats it
         self._task = asyncio.create_task(self._watch())
 
