@@ -300,3 +300,27 @@ def test_only_of_a_leader_that_cannot_be_dialled_nothing_is_waited_for(monkeypat
         return unreached
 
     assert set(asyncio.run(main())) == (set() if is_linked else {1})
+
+
+def test_what_wakes_it_during_a_round_begins_another_one_at_once(monkeypatch):
+    """The office was lost meanwhile, say, and the round knows nothing of it."""
+    monkeypatch.setattr(module, "RENEW_MS", 3_600_000)
+
+    async def main():
+        made, begun, again = make(Clerk(OTHER), fatal=None), [], asyncio.Event()
+
+        async def one():
+            begun.append(1)
+            if len(begun) == 1:
+                made._lose("")
+            else:
+                again.set()
+
+        made._round = one
+        made.open()
+        try:
+            await asyncio.wait_for(again.wait(), 60)
+        finally:
+            await made.close()
+
+    asyncio.run(main())

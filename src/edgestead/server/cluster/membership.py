@@ -236,12 +236,12 @@ class Membership:
     async def _run(self) -> None:
         while True:
             began = self._loop.time()
+            self._wake.clear()  # before: what wakes during a round may be nothing that it has seen
             try:
                 await self._round()
                 self._after_round()
             except Exception:
                 _log.exception("a round of the cluster failed")
-            self._wake.clear()
             pause = self.pause_seconds - (self._loop.time() - began)
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, pause)):
