@@ -128,3 +128,24 @@ def test_a_ruleset_is_not_found_where_it_does_not_belong(server, visitor):
     for path in (f"{one}/new" for one in unknown):
         assert visitor.get(path).status == 404, path
     assert visitor.post("/ui/rules", what="create", name="", kind=CUSTOM).status == 400
+
+
+def test_a_rule_that_is_moved_stays_as_somebody_else_has_changed_it_meanwhile(server, visitor):
+    scope = f"/zones/{server.zone}"
+    put(server, scope, BLOCK | {"description": "first"}, BLOCK | {"description": "second"})
+    ruleset = server.api.get(f"{scope}/rulesets/phases/{CUSTOM}/entrypoint").result
+    path, first = f"{scope}/rulesets/{ruleset['id']}", ruleset["rules"][0]
+    application = server.site._application
+
+    async def after_somebody_else(request):
+        if request.method == "PATCH":
+            changed = BLOCK | {"description": "changed"}
+            await server.api.call_async("PATCH", f"{path}/rules/{first['id']}", changed)
+        answer = application(request)
+        return await answer if hasattr(answer, "__await__") else answer
+
+    server.site._application = after_somebody_else
+    fields = {"what": "down", "phase": CUSTOM, "rule": first["id"]}
+    assert visitor.post(PAGE, **fields).status == 200
+
+    assert [one["description"] for one in server.api.get(path).result["rules"]] == ["second", "changed"]

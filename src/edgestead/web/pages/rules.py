@@ -224,8 +224,8 @@ async def _change(owner: Owner, visit: Visit) -> Moved:
         await visit.api.send("DELETE", path)
     elif what in ("up", "down"):
         place = next(at for at, one in enumerate(entry["rules"], 1) if one["id"] == rule["id"])
-        body = sent_back(rule) | {"position": {"index": max(1, place + (1 if what == "down" else -1))}}
-        await visit.api.send("PATCH", path, body)
+        position = {"index": max(1, place + (1 if what == "down" else -1))}
+        await visit.api.send("PATCH", path, {"position": position})  # alone: the rule stays as it is then
     else:
         await visit.api.send("PATCH", path, sent_back(rule) | {"enabled": what == "on"})
     page = _page(visit)
