@@ -5,11 +5,13 @@ Not   certificates (`certificates`); who gets them, and where they are kept ther
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from edgestead.model import tsig
+from edgestead.model.seldom import Seldom
 from edgestead.server import framed, seal
 from edgestead.server.dns import secret_memory
 from edgestead.server.dns.secret_memory import DnsSecrets
@@ -19,6 +21,8 @@ from edgestead.server.nodes.kinds import CHALLENGE_KEYS, DNS_SECRETS
 
 LOOK_SECONDS: Final = 1.0  # how late a new key of clearances is: its predecessor signs on for ten
 
+_log = logging.getLogger("edgestead.server")
+
 
 class NodeSecrets:
     """Make and `open` it on control's loop. `tell` takes group, name and content."""
@@ -26,6 +30,8 @@ class NodeSecrets:
     def __init__(self, start: ControlStart, tell: Callable[[str, str, bytes], None]) -> None:
         self._start, self._tell = start, tell
         self._keys = framed.Reader(start.challenge_keys_fd, MEMORY_OCTETS)
+        self._untold: bytes | None = None
+        self._failed = Seldom()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -43,8 +49,15 @@ class NodeSecrets:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self._look()
+            try:
+                self._look()
+            except Exception:  # without looks other machines would go on with keys that are void
+                if times := self._failed.happened():
+                    _log.exception("a look at the keys of clearances failed (%d since the last line)", times)
 
     def _look(self) -> None:
         if (content := self._keys.changed()) is not None:
-            self._tell(EDGE_GROUP, CHALLENGE_KEYS, content)
+            self._untold = content
+        if self._untold is not None:
+            self._tell(EDGE_GROUP, CHALLENGE_KEYS, self._untold)
+            self._untold = None
