@@ -18,6 +18,7 @@ from edgestead.dns.https import freshness_seconds
 from edgestead.dns.journal import Journal
 from edgestead.model.budgets import table as budgets
 from edgestead.model.budgets.ledger import Ledger
+from edgestead.server.dns import shown
 from tests.dns.private_lab import DEFAULT, OTHER, Folder, Lab, in_target, open_transfers
 from tests.dns.serving import said
 
@@ -461,5 +462,27 @@ def test_curl_asks(run, table, folder, version):
             )
             out, _ = await process.communicate()
             assert read(out) == WWW
+
+    run(main())
+
+
+def test_a_look_at_the_certificates_that_fails_is_not_the_last_one(run, folder, monkeypatch):
+    monkeypatch.setattr(shown, "LOOK_SECONDS", 0.001)
+    looks = []
+
+    async def main():
+        following = shown.Shown(folder.path, [], lambda: None)
+        again = asyncio.Event()
+
+        def look():
+            looks.append(1)
+            if len(looks) == 1:
+                raise RuntimeError("unforeseen")
+            again.set()
+
+        monkeypatch.setattr(following._certificates, "look", look)
+        task = asyncio.create_task(following.follow())
+        await again.wait()
+        task.cancel()
 
     run(main())

@@ -1,6 +1,8 @@
 """Which certificate a client gets: of a folder that comes, goes and breaks, and of those that are kept."""
 
+import errno
 import logging
+import os
 import ssl
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -55,6 +57,69 @@ def test_another_fault_of_the_folder_is_told_as_what_it_is(tmp_path, said):
     certificates.look()
     (line,) = said()
     assert line.endswith("cannot be read: Not a directory")
+
+
+def unreadable(folder):
+    """An entry that nobody can look at, root neither: what it points to has too long a name."""
+    os.symlink("x" * 300, folder / "bad")
+    return folder / "bad"
+
+
+def test_an_entry_that_cannot_be_read_is_told_once_and_takes_nothing_else_away(tmp_path, said):
+    own, new = issued(HOST), issued(HOST)
+    (tmp_path / f"{HOST}.pem").write_text("".join(own))
+    entry = unreadable(tmp_path)
+    certificates = Certificates(tmp_path)
+    assert leaf_served(certificates, HOST) == der(own)
+
+    (tmp_path / f"{HOST}.pem").write_text("".join(new) + "\n")
+    for _ in range(3):
+        certificates.look()
+    assert leaf_served(certificates, HOST) == der(new)
+    (line,) = said()
+    assert str(entry) in line
+
+
+def test_a_pair_that_becomes_unreadable_stays_in_use(tmp_path, said):
+    own = issued(HOST)
+    folder = tmp_path / HOST
+    folder.mkdir()
+    (folder / "fullchain.pem").write_text(own.chain)
+    (folder / "privkey.pem").write_text(own.key)
+    certificates = Certificates(tmp_path)
+    assert leaf_served(certificates, HOST) == der(own)
+
+    (folder / "privkey.pem").unlink()
+    os.symlink("x" * 300, folder / "privkey.pem")
+    for _ in range(3):
+        certificates.look()
+    assert leaf_served(certificates, HOST) == der(own)
+    assert len(said()) == 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_pair_that_could_not_be_read_for_a_moment_is_read_again_though_it_did_not_change(
+    tmp_path, monkeypatch, said, known
+):
+    own, new = issued(HOST), issued(HOST)
+    if known:
+        (tmp_path / f"{HOST}.pem").write_text("".join(own))
+    certificates = Certificates(tmp_path)
+    before = leaf_served(certificates, HOST)
+    (tmp_path / f"{HOST}.pem").write_text("".join(new) + "\n")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("edgestead.edge.http.certificates._bounded", no_descriptor)
+        for _ in range(3):
+            certificates.look()
+            assert leaf_served(certificates, HOST) == before
+        assert len(said()) == 1
+    certificates.look()
+    assert leaf_served(certificates, HOST) == der(new)
+
+
+def no_descriptor(_):
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def leaf_served(certificates, host):

@@ -163,3 +163,29 @@ def test_a_client_that_ends_in_the_middle_of_its_first_words_is_dropped_at_once(
 
     assert asyncio.run(talk()) == 0
     assert len(looks) < 20
+
+
+def test_a_look_at_the_certificates_that_fails_is_not_the_last_one(certificates, monkeypatch):
+    monkeypatch.setattr(listener, "LOOK_SECONDS", 0.001)
+    looks = []
+
+    async def talk():
+        edge = Bench().edge
+        edge.loop = asyncio.get_running_loop()
+        edge.loop.set_exception_handler(lambda *_: None)
+        again = asyncio.Event()
+
+        def look():
+            looks.append(1)
+            if len(looks) == 2:
+                raise RuntimeError("unforeseen")
+            if len(looks) == 3:
+                again.set()
+
+        monkeypatch.setattr(certificates, "look", look)
+        served = listener.Listener(edge, proxy_protocol=False, certificates=certificates)
+        await served.open(*(socket.create_server(("127.0.0.1", 0)) for _ in range(2)))
+        await asyncio.wait_for(again.wait(), PATIENCE_SECONDS)
+        served.close()
+
+    asyncio.run(talk())

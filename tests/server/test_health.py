@@ -116,6 +116,17 @@ def test_dates_of_certificates_are_read_again_when_a_file_changes(tmp_path):
     assert dates.fault == ""
 
 
+def test_an_entry_that_cannot_be_read_is_shown_and_the_others_have_their_dates(tmp_path):
+    ends = datetime(2026, 3, 1, tzinfo=UTC)
+    path = issue(tmp_path, "www.example.com", ends)
+    os.symlink("x" * 300, tmp_path / "bad")
+    dates = CertificateDates(tmp_path)
+
+    dates.look()
+    bad = Certificate("bad", str(tmp_path / "bad"), None)
+    assert dates.found == (bad, Certificate("www.example.com", str(path), int(ends.timestamp()) * SECOND_US))
+
+
 def test_a_folder_of_certificates_that_is_empty_or_missing_is_a_fault(tmp_path):
     for folder, words in ((tmp_path, "holds no certificate"), (tmp_path / "none", "cannot be read")):
         dates = CertificateDates(folder)

@@ -8,7 +8,8 @@ Not   a zone's settings, which come in as terms; where kept certificates come fr
     NAME/fullchain.pem + NAME/privkey.pem    the folder of an ACME client
 
 NAME is a host name; `_.example.com` (or `*.example.com`) is the wildcard, `default` serves whoever names no
-host, or one without a certificate. Files that cannot be read are logged; what was there before stays in use.
+host, or one without a certificate. Files that cannot be read are logged; what was there before stays in use,
+and they are tried again, at once when they change and where it was not their content that was at fault.
 What the operator put there goes before what the server keeps, a wildcard too; `default` goes last.
 A change takes effect for new connections: those that are open keep what they began with.
 """
@@ -58,10 +59,33 @@ class _Files(NamedTuple):
 
 
 class _Content(NamedTuple):
-    """What was read of a name's files, kept so that a file that breaks later takes nothing away."""
+    """A certificate with its chain, and its key (PEM)."""
 
     chain: bytes
     key: bytes
+
+
+class _Good(NamedTuple):
+    """What was read of a name's files, kept so that a file that breaks later takes nothing away."""
+
+    files: _Files
+    content: _Content
+
+
+class _Bad(NamedTuple):
+    """Files that were read in vain. `is_spoiled`: their content is no good, so once is enough."""
+
+    files: _Files
+    problem: str
+    is_spoiled: bool
+
+
+class Pair(NamedTuple):
+    """What an entry of the folder stands for: `name` as the operator wrote it."""
+
+    name: str
+    chain: Path
+    key: Path
 
 
 class Kept(NamedTuple):
@@ -92,9 +116,10 @@ class Certificates:
         self._shown = shown
         self._kept: dict[str, _Content] = {}
         self._files: dict[str, _Files] = {}
-        self._good: dict[str, _Content] = {}
+        self._good: dict[str, _Good] = {}
         self._proofs: dict[str, Kept] = {}
-        self._bad: dict[str, _Files] = {}  # what was read in vain: once is enough
+        self._bad: dict[str, _Bad] = {}
+        self._unread: dict[Path, str] = {}  # entries of the folder that cannot be looked at, and why
         self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
         self._fault: str | None = None  # of the folder; told when it begins
         self.look()
@@ -105,8 +130,10 @@ class Certificates:
         for name in self._good.keys() - self._files.keys():
             self._forget(name)
             del self._good[name]
-        for name in before.keys() & self._files.keys():
-            if self._files[name] != before[name] and self._read(name):
+        for name in self._bad.keys() - self._files.keys():
+            del self._bad[name]
+        for name in self._good:
+            if self._files[name] != self._good[name].files and self._read(name):
                 self._forget(name)
         for name in self._files.keys() - before.keys():
             self._forget(name)  # of what is kept for the same name
@@ -155,22 +182,25 @@ class Certificates:
             return self._kept.get(name)
         if name not in self._good and not self._read(name):
             return None
-        return self._good[name]
+        return self._good[name].content
 
     def _read(self, name: str) -> bool:
         """Read a name's files; False, with what was there before still in use, when they are no good."""
-        files = self._files[name]
-        if self._bad.get(name) == files:
+        files, before = self._files[name], self._bad.get(name)
+        if before is not None and before.is_spoiled and before.files == files:
             return False
         try:
             content = _Content(_bounded(files.chain), _bounded(files.key))
             _context(content, Terms())
-        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            log.error("the certificate of %s cannot be used: %s", name, error)
-            self._bad[name] = files
+        except (OSError, ValueError) as error:
+            # Another OSError (no descriptor was left, we may not read it) ends without a change of the file.
+            is_spoiled = isinstance(error, ssl.SSLError | ValueError)
+            self._bad[name] = bad = _Bad(files, str(error), is_spoiled)
+            if bad != before:
+                log.error("the certificate of %s cannot be used: %s", name, error)
             return False
         self._bad.pop(name, None)
-        self._good[name] = content
+        self._good[name] = _Good(files, content)
         return True
 
     def _tell(self, error: OSError) -> None:
@@ -198,30 +228,43 @@ class Certificates:
             yield from self._files.items()
             return
         self._fault = None
+        unread: dict[Path, str] = {}
         for entry in entries:
-            pair = pair_of(entry)
-            if pair is None:
-                continue
             try:
-                stats = [path.stat() for path in pair]
-            except OSError:
-                continue  # half of a pair: the other one is still to come
-            stamp = tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in stats)
-            yield _file_name(entry.name if entry.is_dir() else entry.stem), _Files(*pair, stamp)
+                pair = pair_of(entry)
+                if pair is not None:
+                    stats = [path.stat() for path in (pair.chain, pair.key)]
+                    stamp = tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in stats)
+                    yield _file_name(pair.name), _Files(pair.chain, pair.key, stamp)
+            except (FileNotFoundError, NotADirectoryError):
+                pass  # half of a pair: the other one is still to come
+            except OSError as error:
+                unread[entry] = str(error)
+                if unread[entry] != self._unread.get(entry):
+                    log.error("an entry of the folder of certificates cannot be read: %s", error)
+                yield from self._before(entry)
+        self._unread = unread
+
+    def _before(self, entry: Path) -> Iterator[tuple[str, _Files]]:
+        """What an entry stood for when it could be read."""
+        for name in {_file_name(entry.name), _file_name(entry.stem)}:
+            files = self._files.get(name)
+            if files is not None and files.chain.is_relative_to(entry):
+                yield name, files
 
 
 def _file_name(name: str) -> str:
     return name.lower().replace("*.", "_.", 1)
 
 
-def pair_of(entry: Path) -> tuple[Path, Path] | None:
-    """The certificate and the key that an entry of the folder stands for; None when it is neither."""
+def pair_of(entry: Path) -> Pair | None:
+    """None for one that is neither a certificate nor a folder. Raises OSError: it cannot be told."""
     if entry.is_dir():
-        return entry / "fullchain.pem", entry / "privkey.pem"
+        return Pair(entry.name, entry / "fullchain.pem", entry / "privkey.pem")
     if entry.suffix == ".pem":
-        return entry, entry
+        return Pair(entry.stem, entry, entry)
     if entry.suffix == ".crt":
-        return entry, entry.with_suffix(".key")
+        return Pair(entry.stem, entry, entry.with_suffix(".key"))
     return None
 
 

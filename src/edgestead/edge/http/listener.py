@@ -111,8 +111,8 @@ class Listener:
 
     def _look(self) -> None:
         assert self._certificates is not None
+        self._looking = self._edge.loop.call_later(LOOK_SECONDS, self._look)  # also after one that fails
         self._certificates.look()
-        self._looking = self._edge.loop.call_later(LOOK_SECONDS, self._look)
 
     # for arrivals
 

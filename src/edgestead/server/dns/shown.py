@@ -15,6 +15,7 @@ it, as they would refuse to go on without one.
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,10 +24,13 @@ from typing import Final
 
 from edgestead.dns.arrivals import DOT
 from edgestead.edge.http.certificates import Certificates, Kept, Take, Terms
+from edgestead.model.seldom import Seldom
 
 LOOK_SECONDS: Final = 2.0  # between two looks at the folder, and at what control keeps
 OWN_NAME: Final = "dns.invalid"  # a name that no name server has (RFC 6761 §6.4)
 OWN_DAYS: Final = 3_650  # it ends with the process
+
+log = logging.getLogger("edgestead.server")
 
 
 class Shown:
@@ -49,10 +53,15 @@ class Shown:
         return self._own.context(OWN_NAME, terms)
 
     async def follow(self) -> None:
-        """Take up what changes."""
+        """Take up what changes. A look that fails does not end it: the next one may not."""
+        failed = Seldom()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self._certificates.look()
+            try:
+                self._certificates.look()
+            except Exception:
+                if times := failed.happened():
+                    log.exception("%d looks at the certificates of DNS failed", times)
 
 
 def _self_signed() -> Kept:

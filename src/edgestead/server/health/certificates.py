@@ -32,13 +32,15 @@ class CertificateDates:
             return
         found, known = [], {}
         for entry in entries:
-            pair = pair_of(entry)
-            if pair is None or not all(path.exists() for path in pair):
-                continue  # half of a pair: the other one is still to come
-            chain = pair[0]
-            known[chain] = self._dated(chain)
-            name = entry.name if entry.is_dir() else entry.stem
-            found.append(Certificate(name, str(chain), known[chain][1]))
+            try:
+                pair = pair_of(entry)
+                if pair is None or not (pair.chain.exists() and pair.key.exists()):
+                    continue  # half of a pair: the other one is still to come
+            except OSError:
+                found.append(Certificate(entry.name, str(entry), None))
+                continue
+            known[pair.chain] = self._dated(pair.chain)
+            found.append(Certificate(pair.name, str(pair.chain), known[pair.chain][1]))
         self._known = known
         self.fault = "" if found else f"{self._folder} holds no certificate"
         self.found = tuple(found)
