@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from edgestead.postgres.connection import Link
+from edgestead.server.nodes import identity
+from edgestead.server.nodes.identity import NotANode
 from edgestead.server.nodes.in_postgres import PostgresRegistry, PostgresVault
-from edgestead.server.nodes.registry import FileRegistry, NameTaken, Node
+from edgestead.server.nodes.registry import NODES_MAX, FileRegistry, NameTaken, Node
 from edgestead.server.nodes.vault import FileVault
 
 SECRET = b"s" * 32
@@ -107,6 +109,37 @@ def test_a_name_belongs_to_one_key(registry):
     with pytest.raises(NameTaken):
         registry.add(msgspec.structs.replace(NODE, key="22" * 32))
 
+    assert registry.nodes() == {"ams-1": NODE}
+
+
+def test_a_list_with_the_longest_nodes_is_read_and_changed(registry):
+    for number in range(NODES_MAX):
+        registry.add(longest(number))
+
+    assert len(registry.nodes()) == NODES_MAX
+    with pytest.raises(NotANode, match="256 nodes already"):
+        registry.add(longest(NODES_MAX))
+    registry.add(longest(0, wait=False))
+    assert registry.remove(longest(1).name)
+    registry.add(longest(NODES_MAX))
+
+
+def longest(number, **more):
+    return Node(
+        name=f"{number:03}-".ljust(identity.NAME_CHARS_MAX, "n"),
+        roles=("control", "edge"),
+        key="11" * 32,
+        region="r" * 300,
+        address="a" * 253 + ":65535",
+        release="9" * 64,
+        **more,
+    )
+
+
+def test_a_node_that_says_too_much_of_itself_takes_nobodys_room(registry):
+    registry.add(NODE)
+    with pytest.raises(NotANode, match="more than 1024 octets"):
+        registry.add(msgspec.structs.replace(NODE, address="a" * 1_000))
     assert registry.nodes() == {"ams-1": NODE}
 
 

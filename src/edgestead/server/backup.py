@@ -32,6 +32,7 @@ from edgestead import __version__
 from edgestead.server import credentials, event_copies, files
 from edgestead.server.edge import challenge_keys
 from edgestead.server.folder import EVENTS, RESTORING, DataFolder
+from edgestead.server.nodes.registry import FILE_BYTES_MAX as NODES_BYTES_MAX
 from edgestead.sqlite import witness
 from edgestead.sqlite.connection import sync_folder
 from edgestead.sqlite.control import SqliteControlStore
@@ -125,7 +126,8 @@ def _copy_nodes(folder: Path, part: Path) -> None:
         return
     (part / VAULT).mkdir(mode=0o700, parents=True)
     names = sorted(path.name for path in (folder / VAULT).glob("*.sealed"))
-    for name in (NODES, *(f"{VAULT}/{one}" for one in names)):
+    copy_secret(folder / NODES, part / NODES, NODES_BYTES_MAX)
+    for name in (f"{VAULT}/{one}" for one in names):
         copy_secret(folder / name, part / name)  # an invitation may be used meanwhile
 
 
@@ -213,9 +215,9 @@ def _check_is_data(folder: Path) -> None:
         raise BackupError(f"{folder} is no data folder: it has no {CONTROL}")
 
 
-def copy_secret(source: Path, target: Path) -> None:
+def copy_secret(source: Path, target: Path, bytes_max: int = files.PRIVATE_FILE_BYTES_MAX) -> None:
     try:
-        content = files.read_private(source)
+        content = files.read_private(source, bytes_max)
     except ValueError as error:
         raise BackupError(str(error)) from None
     if content is not None:

@@ -64,15 +64,15 @@ def give_all_to_owner(folder: Path) -> None:
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
-def read_private(path: Path) -> bytes | None:
+def read_private(path: Path, bytes_max: int = PRIVATE_FILE_BYTES_MAX) -> bytes | None:
     """The whole of a small file, None when there is none. Raises OSError; ValueError when it is too large."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(PRIVATE_FILE_BYTES_MAX + 1)
+            content = stream.read(bytes_max + 1)
     except FileNotFoundError:
         return None
-    if len(content) > PRIVATE_FILE_BYTES_MAX:
-        raise ValueError(f"{path} is larger than {PRIVATE_FILE_BYTES_MAX} bytes")
+    if len(content) > bytes_max:
+        raise ValueError(f"{path} is larger than {bytes_max} bytes")
     return content
 
 

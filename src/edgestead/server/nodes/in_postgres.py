@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from edgestead.model import sealing
 from edgestead.postgres.connection import Link, Misconfigured, Trouble
-from edgestead.server.nodes.registry import NODES_MAX, NameTaken, Node
+from edgestead.server.nodes.registry import NODES_MAX, NameTaken, Node, check_room
 from edgestead.server.nodes.vault import Change
 
 SELECT_SECRET = "SELECT sealed FROM secrets WHERE name = %s"
@@ -92,8 +92,7 @@ class PostgresRegistry(_Rows):
 
     def add(self, node: Node) -> None:
         with self._used() as link:
-            if link.rows(COUNT_NODES, (node.name,))[0][0] >= NODES_MAX:
-                raise NameTaken(f"there are {NODES_MAX} nodes already")
+            check_room(node, link.rows(COUNT_NODES, (node.name,))[0][0])
             columns = (",".join(node.roles), node.key, node.region, node.address, node.release, node.wait)
             if link.row(UPSERT_NODE, (node.name, *columns, node.stale)) is None:
                 raise NameTaken(node.name)

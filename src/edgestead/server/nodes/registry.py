@@ -17,10 +17,12 @@ from typing import Literal, Protocol
 import msgspec
 
 from edgestead.server import files
-from edgestead.server.nodes.identity import Peer
+from edgestead.server.nodes.identity import NotANode, Peer
 from edgestead.server.nodes.kinds import NODE_KINDS
 
-NODES_MAX = 256  # consumers of one control process, two for each node, leave room for its own
+NODES_MAX = 256  # each a connection for each of its groups to one control process
+NODE_BYTES_MAX = 1 << 10  # as JSON: the longest names, and an address of 255 octets, are half of it
+FILE_BYTES_MAX = (NODES_MAX + 1) * NODE_BYTES_MAX
 
 
 class NameTaken(Exception):
@@ -41,12 +43,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Registry(Protocol):
-    """Blocks. Raises OSError."""
+    """Blocks. Raises OSError; ValueError: what is kept is no list."""
 
     def nodes(self) -> dict[str, Node]: ...
 
     def add(self, node: Node) -> None:
-        """Add a node, or change one with the same key. Durable when it returns. Raises NameTaken."""
+        """Add a node, or change one with the same key. Durable when it returns. Raises NameTaken; NotANode:
+        there is no room for it.
+        """
         ...
 
     def remove(self, name: str) -> bool:
@@ -60,6 +64,14 @@ def behind(nodes: Mapping[str, Node], live: Container[tuple[str, str]]) -> tuple
     """
     waited = (node.name for node in nodes.values() if node.wait and "control" not in node.roles)
     return tuple(name for name in waited if not all((group, name) in live for group in NODE_KINDS))
+
+
+def check_room(node: Node, others: int) -> None:
+    """Raises NotANode: there are as many other nodes already, or what it says of itself is too long."""
+    if others >= NODES_MAX:
+        raise NotANode(f"there are {NODES_MAX} nodes already")
+    if len(msgspec.json.encode(node)) > NODE_BYTES_MAX:
+        raise NotANode(f"what is known of node {node.name} has more than {NODE_BYTES_MAX} octets")
 
 
 def is_listed(nodes: dict[str, Node], peer: Peer) -> bool:
@@ -85,7 +97,7 @@ class FileRegistry:
             os.close(lock)
 
     def nodes(self) -> dict[str, Node]:
-        content = files.read_private(self._path)
+        content = files.read_private(self._path, FILE_BYTES_MAX)
         found = msgspec.json.decode(content, type=list[Node]) if content else []
         return {node.name: node for node in found}
 
@@ -94,8 +106,7 @@ class FileRegistry:
             nodes = self.nodes()
             if node.name in nodes and nodes[node.name].key != node.key:
                 raise NameTaken(node.name)
-            if node.name not in nodes and len(nodes) >= NODES_MAX:
-                raise NameTaken(f"there are {NODES_MAX} nodes already")
+            check_room(node, len(nodes.keys() - {node.name}))
             self._write(nodes | {node.name: node})
 
     def remove(self, name: str) -> bool:
@@ -107,5 +118,6 @@ class FileRegistry:
             return was_there
 
     def _write(self, nodes: dict[str, Node]) -> None:
-        ordered = [nodes[name] for name in sorted(nodes)]
-        files.replace_private(self._path, msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
+        """A line for each, so that the bound of one is the file's."""
+        lines = b",\n".join(msgspec.json.encode(nodes[name]) for name in sorted(nodes))
+        files.replace_private(self._path, b"[\n" + lines + b"\n]\n")
