@@ -2,7 +2,10 @@
 
 import asyncio
 import errno
+import socket
 import ssl
+import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -12,8 +15,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from edgestead.server import files
-from edgestead.server.nodes import identity, invites, join, port
+from edgestead.server.nodes import control_part, identity, invites, join, port
 from edgestead.server.nodes.identity import Authority, NotANode
+from edgestead.server.nodes.registry import Node
 from edgestead.server.nodes.vault import FileVault
 from tests.support.nodes import CLUSTER, Cluster, pem
 
@@ -90,6 +94,46 @@ def test_members_speak_and_know_one_another(run, cluster):
             return await said(edge, cluster)
 
     assert run(play()) == ("main", b"ams-1 hello\n")
+
+
+class Greeting(asyncio.Protocol):
+    def __init__(self, node):
+        self.node = node
+
+    def connection_made(self, transport):
+        transport.write(self.node.name.encode())
+
+
+def test_a_look_at_the_list_that_fails_is_not_the_last_one(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(control_part, "LIST_SECONDS", 0.01)
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    start = {"data_dir": tmp_path, "cluster_database": None, "cluster_advertise": "192.0.2.1:8790"}
+    nodes = control_part.Nodes(SimpleNamespace(**start, cluster_fd=listener.detach()))
+    member = pem(nodes._authority, tmp_path / "ams-1", "ams-1", {"edge"})
+    nodes._registry.add(Node(name="ams-1", roles=("edge",), key=member.peer.key))
+    nodes._look()
+    good, failed = nodes._registry.nodes, threading.Event()
+
+    def look():
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("half a list")
+        return good()
+
+    async def play():
+        monkeypatch.setattr(nodes._registry, "nodes", look)
+        await nodes.open(SimpleNamespace(admit_node=Greeting, standings=None))
+        reader, writer, _ = await port.open_streams(member, address, port.FEED_ALPN)
+        assert await reader.readexactly(5) == b"ams-1"
+        await asyncio.to_thread(failed.wait)
+        await asyncio.to_thread(nodes._registry.remove, "ams-1")
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        nodes.close()
+
+    run(play())
 
 
 def strangers(cluster):

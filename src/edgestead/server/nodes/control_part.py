@@ -20,6 +20,7 @@ import msgspec
 
 from edgestead.feed.promise import Node as Waited
 from edgestead.feed.publisher import Publisher
+from edgestead.model.seldom import Seldom
 from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.messages import ControlStart
@@ -60,6 +61,7 @@ class Nodes:
         self._port: port.Port | None = None
         self._changed: Callable[[], object] = lambda: None  # after each look at the list
         self._listing: asyncio.Task[None] | None = None
+        self._failed_looks = Seldom()
 
     def _places(self) -> tuple[Vault, Registry]:
         if self._start.cluster_database is None:
@@ -113,7 +115,9 @@ class Nodes:
         )
 
         def follow(peer: Peer) -> asyncio.Protocol:
-            node = self._nodes[peer.name]
+            node = self._nodes.get(peer.name)
+            if node is None:
+                raise NotANode(f"node {peer.name} is not in this process's list")
             if "control" in node.roles:
                 raise NotANode(f"node {peer.name} has control: it follows the log")
             return publisher.admit_node(_terms(node))
@@ -167,9 +171,13 @@ class Nodes:
     async def _list_for_ever(self) -> None:
         while True:
             await asyncio.sleep(LIST_SECONDS)
-            with suppress(OSError):  # the list of before holds
-                await asyncio.to_thread(self._look)
-            self._changed()
+            try:
+                with suppress(OSError):  # the list of before holds
+                    await asyncio.to_thread(self._look)
+                self._changed()
+            except Exception:  # without looks a node that was removed would be let in for good
+                if times := self._failed_looks.happened():
+                    _log.exception("a look at the list of nodes failed (%d since the last line)", times)
 
     def _look(self) -> None:
         self._nodes = self._registry.nodes()
