@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from edgestead.feed import publisher
+from edgestead.feed import peer, publisher
 from edgestead.feed.promise import Node
 from edgestead.feed.protocol import (
     PART_BYTES_MAX,
@@ -26,6 +26,7 @@ from edgestead.feed.protocol import (
 )
 from edgestead.feed.publisher import NodeStanding, Publisher
 from edgestead.sqlite.control import SqliteControlStore
+from tests.feed.test_publisher import Client
 
 KINDS = ("zone", "name")
 NODE = Node("ams-1", 5_000.0)
@@ -115,6 +116,22 @@ def test_a_node_loads_is_served_and_gets_leases(run):
         connection.send(Renew(7))
         assert await connection.until(Granted) == Granted(7, 5_000)
         assert made.nodes() == {"dns": {"ams-1": 0}}
+
+    run(test)
+
+
+def test_nodes_take_no_place_of_this_machines_processes(run, monkeypatch):
+    monkeypatch.setattr(publisher, "CONSUMERS_MAX", 1)
+    monkeypatch.setattr(publisher, "NODE_CONSUMERS_MAX", 2)
+    monkeypatch.setattr(peer, "kill", lambda pidfd: None)  # the process is this one
+
+    async def test(made, store):
+        nodes = [Connection(made), Connection(made)]
+        with Client(made) as process:
+            process.say(Register("dns", "dns-1", KINDS, "", -1, False))
+            assert await process.hear() == [Snapshot(store.feed.feed_id, 0)]
+            assert not any(node.transport.ended for node in nodes)
+            assert Connection(made).transport.ended
 
     run(test)
 

@@ -58,6 +58,7 @@ from edgestead.store.changes import Change, ChangeFeed
 from edgestead.store.control import ControlStore
 
 CONSUMERS_MAX = 256  # processes: 64 of each of four parts
+NODE_CONSUMERS_MAX = 1_024  # 256 nodes in two groups, and the next connection of each
 REGISTER_MS_MAX = 5_000  # for a new connection to register
 APPLIED_MS_MAX = 10_000  # then a write is answered anyway: it is durable. More than any lease, see `Node`
 LEASE_MS_MAX = 8_000  # of a node
@@ -479,7 +480,7 @@ class Publisher:
             self._loop.call_later(RETRY_MS / 1000, self._accept_again)
             return
         try:
-            if len(self._peers) >= CONSUMERS_MAX:
+            if self._count(nodes=False) >= CONSUMERS_MAX:
                 raise peer.NotOurs(f"there are {CONSUMERS_MAX} consumers already")
             pid, pidfd = peer.identify(connection)
         except peer.NotOurs as refusal:
@@ -521,7 +522,7 @@ class Publisher:
         numbers: list[int] = []
 
         def opened() -> None:
-            if self._closed or len(self._peers) >= CONSUMERS_MAX:
+            if self._closed or self._count(nodes=True) >= NODE_CONSUMERS_MAX:
                 link.close()
                 return
             numbers.append(self._add(admitted))
@@ -535,6 +536,10 @@ class Publisher:
             silent_seconds=SILENT_LEASES * node.lease_ms / 1000,
         )
         return link
+
+    def _count(self, *, nodes: bool) -> int:
+        """Each kind has its own places: other machines may take none of this one's processes."""
+        return sum((one.node is not None) == nodes for one in self._peers.values())
 
     def _add(self, added: _Peer) -> int:
         consumer = next(self._numbers)
