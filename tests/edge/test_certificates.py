@@ -173,6 +173,33 @@ def test_the_operators_own_files_win_a_wildcard_too_and_default_comes_last(tmp_p
     assert leaf_served(certificates, "nobody.example") == der(fallback)
 
 
+def test_a_pair_of_which_half_is_there_takes_its_name_away_from_nobody(tmp_path):
+    """A new certificate is copied beside the key of another one, and its own key follows."""
+    kept, own = issued(HOST), issued(HOST)
+    shelf = [[Kept((HOST,), *encoded(kept))]]
+    certificates = Certificates(tmp_path, lambda: shelf.pop() if shelf else None)
+    (tmp_path / f"{HOST}.crt").write_text(own.chain)
+    (tmp_path / f"{HOST}.key").write_text(kept.key)
+    certificates.look()
+    assert leaf_served(certificates, HOST) == der(kept)
+
+    (tmp_path / f"{HOST}.key").write_text(own.key + "\n")
+    certificates.look()
+    assert leaf_served(certificates, HOST) == der(own)
+
+
+def test_what_cannot_be_used_leaves_its_name_to_the_wildcard_and_to_the_default(tmp_path):
+    every, fallback = issued("*.edge.example"), issued("default.example")
+    (tmp_path / f"{HOST}.pem").write_text("half of a certif")
+    (tmp_path / "default.pem").write_text("".join(fallback))
+    certificates = Certificates(tmp_path)
+    assert leaf_served(certificates, HOST) == der(fallback)
+
+    (tmp_path / "_.edge.example.pem").write_text("".join(every))
+    certificates.look()
+    assert leaf_served(certificates, HOST) == der(every)
+
+
 def test_a_pair_that_does_not_fit_takes_nothing_else_away(said):
     own, other = issued(HOST), issued("other.example")
     shelf = [

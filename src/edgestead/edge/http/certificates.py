@@ -9,7 +9,8 @@ Not   a zone's settings, which come in as terms; where kept certificates come fr
 
 NAME is a host name; `_.example.com` (or `*.example.com`) is the wildcard, `default` serves whoever names no
 host, or one without a certificate. Files that cannot be read are logged; what was there before stays in use,
-and they are tried again, at once when they change and where it was not their content that was at fault.
+and they are tried again, at once when they change and where it was not their content that was at fault. Where
+there was nothing the next one that fits is served.
 What the operator put there goes before what the server keeps, a wildcard too; `default` goes last.
 A change takes effect for new connections: those that are open keep what they began with.
 """
@@ -120,23 +121,20 @@ class Certificates:
         self._proofs: dict[str, Kept] = {}
         self._bad: dict[str, _Bad] = {}
         self._unread: dict[Path, str] = {}  # entries of the folder that cannot be looked at, and why
-        self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
+        self._contexts: dict[tuple[_Content, Terms], ssl.SSLContext] = {}
         self._fault: str | None = None  # of the folder; told when it begins
         self.look()
 
     def look(self) -> None:
         """Take up what has changed in the folder. What was never asked for is read when it is."""
-        before, self._files = self._files, dict(self._find())
+        self._files = dict(self._find())
         for name in self._good.keys() - self._files.keys():
-            self._forget(name)
-            del self._good[name]
+            self._forget(self._good.pop(name).content)
         for name in self._bad.keys() - self._files.keys():
             del self._bad[name]
-        for name in self._good:
-            if self._files[name] != self._good[name].files and self._read(name):
-                self._forget(name)
-        for name in self._files.keys() - before.keys():
-            self._forget(name)  # of what is kept for the same name
+        for name, before in tuple(self._good.items()):
+            if self._files[name] != before.files and self._read(name):
+                self._forget(before.content)
         found = self._take()
         if found is not None:
             self._take_kept(found)
@@ -144,12 +142,11 @@ class Certificates:
 
     def context(self, host: str, terms: Terms) -> ssl.SSLContext | None:
         """What a connection to a host (lower case) is served with; None when nothing fits."""
-        names = (host, "_." + host.partition(".")[2])
-        for held in (self._files, self._kept):
-            for name in names:
-                if name in held:
-                    return self._contexts.get((name, terms)) or self._make(name, terms)
-        return self._contexts.get((DEFAULT, terms)) or self._make(DEFAULT, terms)
+        for name, content in self._fitting(host):
+            context = self._contexts.get((content, terms)) or self._make(name, content, terms)
+            if context is not None:
+                return context
+        return None
 
     def proof(self, host: str) -> ssl.SSLContext | None:
         """For an authority that offers nothing but `ACME` (RFC 8737); None where there is no proof."""
@@ -159,14 +156,23 @@ class Certificates:
     def _take_kept(self, found: Iterable[Kept]) -> None:
         before = self._kept
         self._kept = {_file_name(name): _Content(one.chain, one.key) for one in found for name in one.names}
-        for name in before:
-            if before[name] != self._kept.get(name) and name not in self._files:
-                self._forget(name)
+        for name, content in before.items():
+            if self._kept.get(name) != content:
+                self._forget(content)
 
-    def _make(self, name: str, terms: Terms) -> ssl.SSLContext | None:
-        content = self._content(name)
-        if content is None:
-            return None
+    def _fitting(self, host: str) -> Iterator[tuple[str, _Content]]:
+        """What there is for a host, the first choice first."""
+        names = (host, "_." + host.partition(".")[2])
+        for name in names:
+            if self._has(name):
+                yield name, self._good[name].content
+        for name in names:
+            if name in self._kept:
+                yield name, self._kept[name]
+        if self._has(DEFAULT):
+            yield DEFAULT, self._good[DEFAULT].content
+
+    def _make(self, name: str, content: _Content, terms: Terms) -> ssl.SSLContext | None:
         try:
             context = _context(content, terms)
         except OSError as error:  # ssl.SSLError is one
@@ -174,15 +180,12 @@ class Certificates:
             return None
         if len(self._contexts) >= CONTEXTS_MAX:
             self._contexts.clear()
-        self._contexts[name, terms] = context
+        self._contexts[content, terms] = context
         return context
 
-    def _content(self, name: str) -> _Content | None:
-        if name not in self._files:
-            return self._kept.get(name)
-        if name not in self._good and not self._read(name):
-            return None
-        return self._good[name].content
+    def _has(self, name: str) -> bool:
+        """Whether the folder has something good for a name."""
+        return name in self._files and (name in self._good or self._read(name))
 
     def _read(self, name: str) -> bool:
         """Read a name's files; False, with what was there before still in use, when they are no good."""
@@ -215,8 +218,8 @@ class Certificates:
             self._fault = words
             log.warning("%s", words)
 
-    def _forget(self, name: str) -> None:
-        self._contexts = {key: context for key, context in self._contexts.items() if key[0] != name}
+    def _forget(self, content: _Content) -> None:
+        self._contexts = {key: context for key, context in self._contexts.items() if key[0] != content}
 
     def _find(self) -> Iterator[tuple[str, _Files]]:
         if self._folder is None:
