@@ -2,11 +2,15 @@
 
 import pytest
 
-from edgestead.model.call import Profile
+from edgestead.changes import NEWEST
+from edgestead.model.call import Actor, Call, Profile
+from edgestead.model.refusals import Unavailable
 from edgestead.rest.routes import zone_files
+from edgestead.usecases.record import records as cases
+from edgestead.usecases.record.draft import RecordBody
 from edgestead.usecases.zone import importing
 from tests.rest.conftest import WWW
-from tests.support.api import CREDENTIALS
+from tests.support.api import CREDENTIALS, FIRST_US
 
 FILE = """\
 $ORIGIN example.com.
@@ -310,6 +314,64 @@ class TestImport:
         assert api.get(records).result == []
         undone, imported = api.get(f"/zones/{zone_id}/history").result
         assert (imported["origin"], undone["origin"], undone["reverts"]) == ("import", "undo", 1)
+
+    @pytest.fixture
+    def cut(self, api, zone_id, records, load, monkeypatch):
+        """Import a file of two portions; before the second one somebody deletes a record of the first one,
+        changes another one, and writes what that portion meets.
+        """
+        really = importing.Plan.portions
+        call = Call(
+            actor=Actor(kind="account", id=""),
+            as_of=NEWEST,
+            profile=Profile.SPEC,
+            now_us=FIRST_US,
+            request_id="",
+        )
+
+        def somebody(tx):
+            ids = dict(tx.rows("select name, id from records where zone_id = ?", (zone_id,)))
+            cases.delete(call, tx, api.platform, zone_id, ids["a01.example.com"])
+            body = RecordBody(comment="mine")
+            cases.patch(call, tx, api.platform, zone_id, ids["a02.example.com"], body)
+            new = RecordBody(type="A", name="a19", content="192.0.2.1", ttl=60)
+            cases.create(call, tx, api.platform, zone_id, new)
+
+        def portions(plan):
+            first, second = really(plan)
+            yield first
+            api.store.write(somebody).result(60)
+            yield second
+
+        monkeypatch.setattr(importing.Plan, "portions", portions)
+        return lambda: load("".join(f"a{number:02} A 192.0.2.1\n" for number in range(20)))
+
+    def test_what_somebody_changed_of_an_import_that_is_taken_back_stays_and_is_named(
+        self, api, zone_id, records, cut
+    ):
+        answer = cut()
+
+        assert (answer.status, answer.codes) == (400, [81057])
+        (remark,) = answer.json["messages"]
+        assert remark["message"].endswith("not taken back: A a02.example.com.")
+        assert [one["name"] for one in api.get(records).result] == ["a02.example.com", "a19.example.com"]
+        undone = api.get(f"/zones/{zone_id}/history").result[0]
+        assert (undone["origin"], undone["reverts"]) == ("undo", 1)
+
+    def test_an_import_that_cannot_be_taken_back_says_why_it_was_refused_and_what_stays(
+        self, api, records, cut, monkeypatch
+    ):
+        def refuse(*_):
+            raise Unavailable
+
+        monkeypatch.setattr(importing, "take_back", refuse)
+
+        answer = cut()
+
+        assert (answer.status, answer.codes) == (400, [81057])
+        (remark,) = answer.json["messages"]
+        assert remark["message"].startswith("Change 1 of the zone has a part of the file, and stays:")
+        assert len(api.get(records).result) == 16
 
     def test_an_unknown_zone_is_not_found(self, api):
         body, headers = form(file="a A 192.0.2.1")

@@ -26,7 +26,6 @@ from edgestead.rest.limits import FORM_OVERHEAD_BYTES_MAX, ZONE_FILE_BYTES_MAX
 from edgestead.rest.query import Query
 from edgestead.rest.routing import Answer, route
 from edgestead.store.control import Transaction
-from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.change.view import RecordView
 from edgestead.usecases.platform import Platform
@@ -69,7 +68,6 @@ async def import_records(
     zone_id: str,
     api: AppContext,
     call: Call,
-    identity: Identity,
     query: Query,
     upload: Upload,
     write: Write,
@@ -84,7 +82,7 @@ async def import_records(
             )
             if is_rehearsal:
                 return plan.rehearsed()
-            return Imported(await _write(zone_id, api, call, identity, plan, write), plan.parsed)
+            return Imported(await _write(zone_id, api, call, plan, write), plan.parsed)
 
 
 @route("GET", _PATH + "/export", permission="DNS Read", answers=Answers(media=TEXT))
@@ -138,27 +136,29 @@ def review_scan(zone_id: str, api: AppContext, body: Review) -> Reviewed:
     return Reviewed()
 
 
-async def _write(
-    zone_id: str, api: AppContext, call: Call, identity: Identity, plan: Plan, write: Write
-) -> int:
-    """Write the portions one after another; returns how many records were added.
-
-    What is there already is taken back also when the caller's own right ended meanwhile.
-    """
+async def _write(zone_id: str, api: AppContext, call: Call, plan: Plan, write: Write) -> int:
+    """Write the portions one after another; returns how many records were added."""
     total = 0
     done = Added(0, None)
     try:
         for drafts in plan.portions():
             done = await write(partial(_portion, call, api.platform, zone_id, drafts, done.sequence))
             total += done.records
-    except EdgeError:
-        sequence = done.sequence
-        if sequence is not None:
-            await api.barrier.write(
-                lambda tx: importing.take_back(call, tx, api.platform, identity, zone_id, sequence)
-            )
+    except EdgeError as refusal:
+        if done.sequence is not None:
+            refusal.remarks += await _take_back(zone_id, api, call, done.sequence)
         raise
     return total
+
+
+async def _take_back(zone_id: str, api: AppContext, call: Call, sequence: int) -> tuple[str, ...]:
+    """Also when the caller's own right ended meanwhile. Returns what else there is to say than why."""
+    try:
+        return await api.barrier.write(
+            lambda tx: importing.take_back(call, tx, api.platform, zone_id, sequence)
+        )
+    except EdgeError as trouble:
+        return (f"Change {sequence} of the zone has a part of the file, and stays: {trouble.message}",)
 
 
 def _portion(

@@ -7,7 +7,7 @@ A file is read and rehearsed against a snapshot of the zone first, record by rec
 a write, and is refused with every line that cannot be read or breaks one, up to a limit. Then it is written
 in portions of a few milliseconds, so that the writes of others pass between; all of them are one change of
 the zone's history. Should a portion meet what somebody else wrote since the rehearsal, the import is taken
-back.
+back, but for records that somebody has changed by then.
 
 Skipped without a word: SOA and NS of the zone itself, which this server makes (where a zone has several
 providers, the NS records of the others are taken), and records that are there already, so that a file can be
@@ -37,7 +37,6 @@ from edgestead.model.refusals.record import (
 from edgestead.model.zonefile import Entry, read, read_notes
 from edgestead.store.control import Answered, Group, Reader, Row, Transaction
 from edgestead.tables.zones import ZoneRow
-from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.log import Origin
 from edgestead.usecases.change.neighbours import Draft, above_records
@@ -163,10 +162,15 @@ def add(
 
 
 def take_back(
-    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, sequence: int
-) -> None:
-    """Undo what portions have written."""
-    restore.undo(call, tx, platform, identity, zone_id, sequence)
+    call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int
+) -> tuple[str, ...]:
+    """Undo what portions have written. Returns what there is to say of it: what somebody changed stays."""
+    left = restore.undo_unchanged(call, tx, platform, zone_id, sequence)
+    if not left:
+        return ()
+    more = f" and {len(left) - REFUSALS_ANSWERED_MAX} more" if len(left) > REFUSALS_ANSWERED_MAX else ""
+    named = ", ".join(left[:REFUSALS_ANSWERED_MAX])
+    return (f"Changed by others since it was added, and not taken back: {named}{more}.",)
 
 
 class _Rehearsal:

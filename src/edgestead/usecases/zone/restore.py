@@ -3,7 +3,8 @@
 Owns  what a record or setting shall be, and making it so in one transaction.
 Not   showing history (`usecases.zone.history`).
 
-Undoing takes one change back and is refused where something came later. Restoring does not look at what came
+Undoing takes one change back and is refused where something came later; who has made half of a change takes
+back what is as it was made. Restoring does not look at what came
 in between: it makes a name, or the whole zone, what it was after a change. Both are changes themselves, so
 that both can be undone. Records come back with their ids.
 """
@@ -92,17 +93,35 @@ def undo(
     row = history.change_of(tx, zone_id, sequence)
     items = _bounded(table.items(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1))
     targets = []
-    for record_id, (was, became) in _ends(items, RECORD).items():
-        now = records.record(tx, zone_id, record_id)
-        if not _same(now and now.body, became):
-            raise ChangedSince(sequence=sequence, what=_named(became or was or b"{}"))
-        targets.append(_Target(record_id, now, was))
+    for target, became in _back(tx, zone_id, items):
+        if not _same(target.now and target.now.body, became):
+            raise ChangedSince(sequence=sequence, what=_named(became or target.wanted or b"{}"))
+        targets.append(target)
     values = _ends(items, SETTING)
     _check_allowed(identity, zone, values)
     for setting_id, (_, became) in values.items():
         if _value(tx, zone, setting_id) != became:
             raise ChangedSince(sequence=sequence, what=f"the setting {setting_id}")
     return _bring_about(call, tx, platform, zone, targets, values, Origin("undo", row.sequence))
+
+
+def undo_unchanged(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> list[str]:
+    """Take back what one change did to records, but for those that changed again since; returns those that
+    are there still, by type and name.
+
+    Raises ZoneNotFound, ChangeNotFound, CannotBringBack, TooMuchToRestore, and what a deletion raises.
+    """
+    zone = zone_of(tx, zone_id)
+    row = history.change_of(tx, zone_id, sequence)
+    items = _bounded(table.items(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1))
+    unchanged, left = [], []
+    for target, became in _back(tx, zone_id, items):
+        if _same(target.now and target.now.body, became):
+            unchanged.append(target)
+        elif target.now is not None:
+            left.append(_named(target.now.body))
+    _bring_about(call, tx, platform, zone, unchanged, {}, Origin("undo", row.sequence))
+    return left
 
 
 def restore(
@@ -144,6 +163,12 @@ def preview(
             rows.append(ItemRow(sequence, 0, SETTING, id_, "", now, wanted))
     shown = history.item_views(call, identity, zone, rows[:HISTORY_ITEMS_SHOWN_MAX])
     return Preview(len(rows), shown)
+
+
+def _back(reader: Reader, zone_id: str, items: Iterable[ItemRow]) -> Iterator[tuple[_Target, bytes | None]]:
+    """Each record of a change as it was before, and what it became by that."""
+    for record_id, (was, became) in _ends(items, RECORD).items():
+        yield _Target(record_id, records.record(reader, zone_id, record_id), was), became
 
 
 def _owner(target: _Target) -> str:
