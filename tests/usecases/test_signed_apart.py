@@ -5,14 +5,17 @@ import asyncio
 import pytest
 
 from edgestead.model import names
+from edgestead.server.control import digests as rounds
 from edgestead.server.control import parents
+from edgestead.server.control.digests import Digests
 from edgestead.server.control.parents import Parents
 from edgestead.server.control.signatures import POLL_SECONDS, Signatures
 from edgestead.tables import signing as rows
 from edgestead.testing.simulation import simulate
+from edgestead.usecases.serving import digests as serving
 from edgestead.usecases.serving import keyset
-from edgestead.usecases.zone import signing, zones
-from tests.dns.signed import DAY_US, Signed
+from edgestead.usecases.zone import digests, signing, zones
+from tests.dns.signed import DAY_US, Signed, zone_text
 
 BROKEN, OTHER = "example.com", "example.net"
 ROUNDS_MAX = 100
@@ -24,6 +27,9 @@ class Data:
     def __init__(self, store):
         self.read = store.read
         self._store = store
+
+    async def read_long(self, fn):
+        return self._store.read(fn)
 
     async def write(self, fn):
         return self._store.write(fn).result().value
@@ -139,6 +145,30 @@ def test_a_zone_that_cannot_follow_its_parent_keeps_no_other_one_waiting(signed,
     assert sorted(asked) == [BROKEN, OTHER]
     assert (signed.state(BROKEN), signed.state(OTHER)) == ("active", "active")
     assert f"zone {signed.ids[BROKEN]} does not follow its parent" in caplog.text
+
+
+def test_a_zone_that_cannot_be_read_keeps_no_other_one_without_its_digest(signed, monkeypatch, caplog):
+    monkeypatch.setattr(serving, "AT_ONCE_RECORDS_MAX", -1)
+    for zone in (BROKEN, OTHER):
+        assert signed.api.patch(f"/zones/{signed.ids[zone]}/dnssec", {"zonemd": True}).status == 200
+    signed.take()
+    read = digests.read
+
+    def fail_for_one(reader, zone_id):
+        return fail() if zone_id == signed.ids[BROKEN] else read(reader, zone_id)
+
+    def poll(seconds):
+        signed.later(seconds * 1_000_000)
+        making = Digests(Data(signed.api.store), signed.api.platform, lambda: signed.call)
+        asyncio.run(making.poll())
+        signed.take()
+        return [" ZONEMD " in zone_text(signed.table, f"{zone}.") for zone in (BROKEN, OTHER)]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(digests, "read", fail_for_one)
+        assert poll(serving.QUIET_SECONDS + 1) == [False, True]
+    assert f"the digest of zone {signed.ids[BROKEN]} waits" in caplog.text
+    assert poll(rounds.LATER_SECONDS + 1) == [True, True]
 
 
 def test_more_zones_than_are_asked_for_in_a_minute_have_their_parents_asked_in_turn(signed, monkeypatch):

@@ -34,14 +34,17 @@ class Digests:
         """Raises what the store raises."""
         now_us = self._call().now_us
         for zone_id in self._data.read(lambda reader: digests.due(reader, now_us)):
-            found = await self._data.read_long(partial(digests.read, zone_id=zone_id))
-            if found is not None and found.octets is None:
-                log.warning("zone %s has no digest: it is too large for one", zone_id)
             try:
-                await self._data.write(partial(self._finish, zone_id, found))
+                await self._make(zone_id)
             except Exception:
                 log.exception("the digest of zone %s waits: it could not be made", zone_id)
                 await self._data.write(partial(self._put_off, zone_id))
+
+    async def _make(self, zone_id: str) -> None:
+        found = await self._data.read_long(partial(digests.read, zone_id=zone_id))
+        if found is not None and found.octets is None:
+            log.warning("zone %s has no digest: it is too large for one", zone_id)
+        await self._data.write(partial(self._finish, zone_id, found))
 
     def _finish(self, zone_id: str, found: Names | None, tx: Transaction) -> None:
         digests.finish(self._call(), tx, self._platform, zone_id, found)
