@@ -4,14 +4,20 @@ import base64
 import json
 import os
 import signal
+import socket
 import threading
 import urllib.error
 import urllib.request
 from contextlib import suppress
 from itertools import count
 
+import dns.exception
+import dns.flags
+import dns.message
+import dns.opcode
 import dns.query
 import dns.rcode
+import dns.rrset
 import dns.tsig
 import dns.update
 import pytest
@@ -131,6 +137,60 @@ def test_a_dynamic_update_is_the_leaders_too(nodes, follower, zone):
     wait_until(is_done, SECONDS_MAX)
     for server in nodes.servers.values():
         wait_until(lambda at=server: at.dig("dynamic.example.net") == ["192.0.2.4"], SECONDS_MAX)
+
+
+class Primary:
+    """Of one zone, which is asked for once a day."""
+
+    def __init__(self, zone):
+        self.zone, self.serial = zone, 1
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        with suppress(OSError):  # closed
+            while True:
+                sock, _ = self._listening.accept()
+                with sock, suppress(OSError, EOFError):
+                    asked, _ = dns.query.receive_tcp(sock)
+                    answer = dns.message.make_response(asked)
+                    soa = f"ns.{self.zone}. h.{self.zone}. {self.serial} 86400 86400 864000 300"
+                    ns = f"ns.{self.zone}."
+                    answer.answer = [
+                        dns.rrset.from_text(f"{self.zone}.", 300, "IN", kind, text)
+                        for kind, text in (("SOA", soa), ("NS", ns), ("SOA", soa))
+                    ]
+                    dns.query.send_tcp(sock, answer.to_wire(want_shuffle=False))
+
+    def close(self):
+        self._listening.close()
+
+
+def test_a_notify_is_the_leaders_too(nodes, follower):
+    primary = Primary("secondary.example")
+    try:
+        peers = f"/accounts/{follower.ready['account_id']}/secondary_dns/peers"
+        peer = {"name": "primary", "ip": "127.0.0.1", "port": primary.port, "ixfr_enable": False}
+        peer_id = ask(follower, "POST", peers, peer).result["id"]
+        body = {"name": primary.zone, "type": "secondary"}
+        path = f"/zones/{ask(follower, 'POST', '/zones', body).result['id']}/secondary_dns/incoming"
+        ask(follower, "POST", path, {"name": "in", "peers": [peer_id]})
+        wait_until(lambda: ask(follower, "GET", path).result["soa_serial"] == 1, SECONDS_MAX)
+        primary.serial = 2
+        host, _, port = follower.ready["dns"].rpartition(":")
+        notice = dns.message.make_query(primary.zone, "SOA", flags=dns.flags.AA)
+        notice.set_opcode(dns.opcode.NOTIFY)
+
+        def is_heard():
+            """A notice is a hint, and there may be no leader for a moment."""
+            with suppress(dns.exception.Timeout):
+                dns.query.udp(notice, host, port=int(port), timeout=5)
+            return ask(follower, "GET", path).result["soa_serial"] == 2
+
+        wait_until(is_heard, SECONDS_MAX)
+    finally:
+        primary.close()
 
 
 def test_a_refusal_is_the_leaders(nodes, follower, zone):

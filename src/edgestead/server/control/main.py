@@ -57,6 +57,7 @@ from edgestead.server.control.history import HistoryPart
 from edgestead.server.control.kv import KvPart
 from edgestead.server.control.kv_socket import KvSocket
 from edgestead.server.control.node_secrets import NodeSecrets
+from edgestead.server.control.notices import NoticesPart
 from edgestead.server.control.quota import QuotaPart
 from edgestead.server.control.shared_credentials import SharedCredentials
 from edgestead.server.control.shared_keys import SharedKeys
@@ -116,6 +117,7 @@ USES = b"/uses"
 DATED_USES = b"/dated-uses"
 REQUESTS = b"/requests"  # that were let in, for the quota of each user
 RENEWAL = b"/renewal"
+NOTICES = b"/notices"  # of secondary zones' primaries, that came to another node
 
 Install = Callable[[Transaction], None]
 Kept = renewing.Renewing | SharedKeys | SharedCredentials
@@ -303,7 +305,8 @@ class Control:
 
     async def run(self) -> None:
         """Until SIGTERM; returns when every acknowledged write is on disk."""
-        cluster, notices = self._cluster, Inbox(self._feed_path)
+        cluster, inbox = self._cluster, Inbox(self._feed_path)
+        notices = NoticesPart(inbox, lambda: cluster is None or cluster.membership.leads)
         duties = LeaderDuties(self._settle_as_leader, partial(self._tasks_of_leader, notices))
         if cluster is None:
             await self._settle(self._write_at_once)
@@ -356,7 +359,7 @@ class Control:
             others = {} if nodes is None else nodes.handlers(self._publisher)
             others |= passing.to_workers(self._start.objects_calls, self._start.objects_requests)
             handler = await cluster.open_port(dashboard, app.refuse, others)
-            self._act_for_others(cluster, update_socket)
+            self._act_for_others(cluster, update_socket, notices)
         elif nodes is not None:
             await nodes.open(self._publisher)
         server = Server(handler, app.refuse, connections=context.connections, stalled=app.stalled)
@@ -394,6 +397,7 @@ class Control:
             self._certificates.close()
             duties.close()
             notices.close()
+            inbox.close()
             self._storage.close()
             self._shared_quota.close()
             await self._uses.close()
@@ -417,7 +421,7 @@ class Control:
         await made.open()
         return [made]
 
-    def _act_for_others(self, cluster: "ClusterPart", updates: UpdateSocket) -> None:
+    def _act_for_others(self, cluster: "ClusterPart", updates: UpdateSocket, notices: NoticesPart) -> None:
         """What arrives at a node and only the process that leads can do."""
         gate = cluster.gate
         assert gate is not None
@@ -427,10 +431,12 @@ class Control:
             DATED_USES: self._uses.take_dated,
             RENEWAL: self._renewed_here,
             REQUESTS: self._shared_quota.take,
+            NOTICES: notices.take,
         }
         self._shared_quota.tell_by(partial(gate.ask_leader, REQUESTS))
         self._renewal.let_in = partial(gate.ask_leader, RENEWAL)
         updates.pass_on = partial(gate.ask_leader, UPDATE)
+        notices.tell_by(partial(gate.ask_leader, NOTICES))
         self._uses.pass_on = partial(gate.ask_leader, USES)
         self._uses.pass_on_dated = partial(gate.ask_leader, DATED_USES)
 
@@ -450,9 +456,9 @@ class Control:
         else:
             await self._settle(self._write_all)
 
-    def _tasks_of_leader(self, notices: Inbox) -> list[Task]:
+    def _tasks_of_leader(self, notices: NoticesPart) -> list[Task]:
         platform = self._platform
-        upkeep = Upkeep(self._data, platform, self._resolver, self._page, _now_us, notices.take)
+        upkeep = Upkeep(self._data, platform, self._resolver, self._page, _now_us, notices.heard)
         ordering = authorities.orders_of(self._start, self._data, platform, self._page, upkeep.call)
         tasks: list[Task] = [self._history, upkeep]
         return tasks if ordering is None else [*tasks, ordering]
