@@ -30,7 +30,7 @@ from edgestead.server.supervisor.renewal import REVOKES_OTHERS
 from edgestead.store.control import Reader
 from edgestead.store.controllog import Unknown
 
-ATTEMPTS_MAX: Final = 3
+ATTEMPTS_MAX: Final = 3  # of a write that nobody knows of
 
 T = TypeVar("T")
 encode: Final = msgspec.json.Encoder().encode
