@@ -165,6 +165,11 @@ class Relay:
         return self._is_open
 
     @property
+    def is_shutting(self) -> bool:
+        """The end of those that may have answered is awaited."""
+        return self._shutting
+
+    @property
     def is_live(self) -> bool:
         """Writes wait for this node, and what was answered before they did is applied."""
         return self.is_leased and self._serve_at is not None and self.applied >= self._serve_at

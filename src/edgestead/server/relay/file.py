@@ -8,14 +8,17 @@ The file is a copy: one that cannot be opened, or lost something in a power cut,
 
 import logging
 import os
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from edgestead.feed.follower import Position
+from edgestead.model.refusals import Unavailable
 from edgestead.server import stores
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.sqlite.witness import SUFFIX
@@ -34,7 +37,9 @@ log = logging.getLogger("edgestead.server")
 
 
 class RelayFile:
-    """Made and used on one loop; what blocks says so."""
+    """Made and used on one loop, but for what blocks, which says so: that may still be under way when it is
+    closed, and its end is waited for.
+    """
 
     def __init__(
         self, folder: Path, group: str, now_s: float | None = None, *, kinds: Iterable[str] = ()
@@ -47,6 +52,8 @@ class RelayFile:
         self._aside_path = folder / f"relay-{group}.new.db"
         self._aside: SqliteControlStore | None = None
         self._loads: list[Future[Committed]] = []
+        self._door = threading.Lock()  # of the files that are put in place of others
+        self._closed = False
         self._now_s = time.time if now_s is None else lambda: now_s
         remove(self._aside_path)
         try:
@@ -87,9 +94,12 @@ class RelayFile:
         return self.store.feed.head()
 
     def begin(self) -> None:
-        """Blocks: begin a new file aside."""
-        self.drop_aside()
-        self._aside = stores.open_relay(self._aside_path)
+        """Blocks: begin a new file aside, and drop one that did not come to its end. Raises Unavailable when
+        this is closed.
+        """
+        with self._alone():
+            self._drop_aside()
+            self._aside = stores.open_relay(self._aside_path)
 
     def load(self, changes: Sequence[Change]) -> "Future[Committed]":
         assert self._aside is not None
@@ -100,8 +110,12 @@ class RelayFile:
     def swap(self, position: Position) -> None:
         """Blocks until the file aside is whole and in place. The store is another one afterwards.
 
-        Raises what a write raises; then the old file is as it was.
+        Raises what a write raises; then the old file is as it was. Unavailable when this is closed.
         """
+        with self._alone():
+            self._put_in_place(position)
+
+    def _put_in_place(self, position: Position) -> None:
         assert self._aside is not None
         for future in self._loads:
             future.result()
@@ -116,17 +130,26 @@ class RelayFile:
         self._aside, self._loads = None, []
         self.store = stores.open_relay(self._path)
 
-    def drop_aside(self) -> None:
-        """Blocks: a snapshot that did not come to its end."""
+    def _drop_aside(self) -> None:
         if self._aside is not None:
             self._aside.close()
             self._aside = None
         self._loads = []
         remove(self._aside_path)
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._door:
+            if self._closed:
+                raise Unavailable()
+            yield
+
     def close(self) -> None:
-        self.drop_aside()
-        self.store.close()
+        """Blocks. A new file that is on its way into place comes there first."""
+        with self._door:
+            self._closed = True
+            self._drop_aside()
+            self.store.close()
 
 
 def remove(path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from edgestead.feed.node_link import NodeLink
 from edgestead.feed.protocol import Message, ProtocolError, Secret, frame
 from edgestead.feed.publisher import SILENT_LEASES, Expected, Publisher
 from edgestead.feed.relay import Moved, Relay
+from edgestead.model.refusals import Unavailable
 from edgestead.server import framed
 from edgestead.server.certificate_memory import MEMORY_OCTETS_MAX as SECRET_OCTETS_MAX
 from edgestead.server.nodes import port
@@ -91,7 +93,7 @@ class GroupRelay:
         self._publisher: Following | None = None
         self._released: list[Expected] = []  # processes that nobody publishes to, for a moment
         self._swaps = 0  # new files on their way into place
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._burial: asyncio.Task[None] | None = None  # waits for the end of those that were killed
         self._noted_at = -NOTE_SECONDS
         self.upstream = self._control_name = ""
         self._was_heard = False  # on this connection
@@ -173,15 +175,30 @@ class GroupRelay:
         log.info("%s: %s came, %d octets", self.group, name, len(content))
 
     def open(self) -> None:
-        self._follow(())
+        self._carry_out()
 
     def shut(self) -> None:
         self._release()
         log.warning("%s: the lease is over: %d processes are ended", self.group, len(self._released))
         for process in self._released:
             peer.kill(process.pidfd)
-        if not self._swaps:  # else their end is waited for when the new file is there
-            self._begin(self._bury())
+        self._carry_out()
+
+    def _carry_out(self) -> None:
+        """What the relay has decided, once every new file is in place.
+
+        relay            those that were released
+        is open          follow again, whoever came meanwhile too
+        is shutting      their end is waited for, once
+        """
+        if self._swaps:
+            return
+        if self.relay.is_open:
+            processes, self._released = self._released, []
+            self._follow(processes)
+        elif self.relay.is_shutting and self._burial is None:
+            processes, self._released = self._released, []
+            self._burial = self._loop.create_task(self._bury(processes))
 
     def _release(self) -> None:
         """Publish no more; those that follow go on answering from what they have."""
@@ -217,22 +234,13 @@ class GroupRelay:
     async def _swap(self, position: Position) -> None:
         await asyncio.to_thread(self._file.swap, position)
         self._swaps -= 1
-        if self.relay.is_open:
-            processes, self._released = self._released, []
-            self._follow(processes)
-        elif self._released:
-            await self._bury()
+        self._carry_out()
         self.relay.stored(self._file.head)
 
-    async def _bury(self) -> None:
-        await end(self._released)
-        self._released = []
+    async def _bury(self, processes: Sequence[Expected]) -> None:
+        await end(processes)
+        self._burial = None
         self.relay.is_shut()
-
-    def _begin(self, work: Any) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _write(self) -> None:
         while True:
@@ -246,10 +254,15 @@ class GroupRelay:
             now = self._loop.time()
             if self.relay.is_live and now - self._noted_at >= NOTE_SECONDS:
                 self._noted_at = now
-                self._file.note_lease()
+                self._work.put_nowait(self._note_lease)
             if self._expiry is not None and now - self._expired_at >= EXPIRE_SECONDS:
                 self._expired_at = now
                 self._work.put_nowait(partial(self._expire, self._expiry))
+
+    async def _note_lease(self) -> None:
+        """In its turn: while a new file is put in place there is none to note it in."""
+        with suppress(Unavailable):  # the next note says the same
+            self._file.note_lease()
 
     async def _expire(self, expiry: Expiry) -> None:
         await asyncio.to_thread(expiry.look, self._file.store, self.relay.cut_off_ms / 1000)
