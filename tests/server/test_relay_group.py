@@ -9,6 +9,8 @@ import threading
 from contextlib import closing
 from types import SimpleNamespace
 
+import pytest
+
 from edgestead.feed import peer
 from edgestead.feed.follower import Position
 from edgestead.feed.protocol import Granted, Serve, Snapshot, SnapshotPart, frame, frame_changes
@@ -58,7 +60,7 @@ class Held:
         self.free.set()
 
 
-def play(monkeypatch, folder, test, *, stops=False, addresses=lambda: [("192.0.2.1", 1)]):
+def play(monkeypatch, folder, test, *, stops=False, addresses=lambda: ()):
     """Run a test with a group whose file is at sequence 1. It has no connection: the test says what comes."""
 
     async def main():
@@ -248,6 +250,25 @@ def test_a_lease_is_noted_when_the_new_file_is_there(tmp_path, monkeypatch):
 
 def refused(_):
     raise AssertionError("the store is closed")
+
+
+def unreadable():
+    raise PermissionError(13, "not this node's")
+
+
+@pytest.mark.parametrize("addresses", [unreadable, lambda: ()], ids=["unreadable", "none"])
+def test_a_node_that_knows_no_control_node_says_so_and_goes_on(tmp_path, monkeypatch, caplog, addresses):
+    asked = []
+
+    def counted():
+        asked.append(1)
+        return addresses()
+
+    async def test(_):
+        await until(lambda: len(asked) > 2)
+
+    play(monkeypatch, tmp_path, test, addresses=counted)
+    assert len([one for one in caplog.messages if "control node" in one]) == 1
 
 
 def test_a_new_file_that_is_on_its_way_when_the_relay_ends_comes_into_place(tmp_path):

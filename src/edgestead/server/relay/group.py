@@ -53,6 +53,10 @@ class Following(Publisher):
         self._said(sequence)
 
 
+class NoAddress(Exception):
+    """Of a control node; the words say why."""
+
+
 class GroupRelay:
     """Carries out a `Relay`'s actions. Make and run it on its loop."""
 
@@ -276,18 +280,27 @@ class GroupRelay:
             if not self.relay.may_connect:
                 await asyncio.sleep(TICK_SECONDS)
                 continue
-            host, number = address = self._next_address()
             try:
+                address = self._next_address()
                 await self._exchange(address)
                 pause, words = AGAIN_SECONDS_MIN, ""
+            except NoAddress as error:
+                if words != (words := str(error)):
+                    log.warning("%s: %s", self.group, words)
             except OSError as error:
-                if words != (words := f"{host}:{number} is of no use: {error}"):
+                if words != (words := f"{address[0]}:{address[1]} is of no use: {error}"):
                     log.warning("%s: %s", self.group, words)
             await asyncio.sleep(pause)
             pause = min(2 * pause, AGAIN_SECONDS_MAX)
 
     def _next_address(self) -> tuple[str, int]:
-        addresses = self._addresses()
+        """Raises NoAddress."""
+        try:
+            addresses = self._addresses()
+        except (OSError, ValueError) as error:
+            raise NoAddress(f"the addresses of control nodes cannot be read: {error}") from error
+        if not addresses:
+            raise NoAddress("no address of a control node is known")
         self._turn += 1
         return addresses[self._turn % len(addresses)]
 
