@@ -1,11 +1,13 @@
 """Control's end at its limits. The consumers here are sockets of this very process, so nothing is killed."""
 
 import asyncio
+import gc
 import os
 import socket
 import subprocess
 import sys
 import threading
+import weakref
 from random import Random
 
 import pytest
@@ -399,6 +401,55 @@ def test_nothing_of_the_feed_stays_open(run):
             await second.hear()
 
     run(test, Expected(os.getpid(), os.pidfd_open(os.getpid()), "dns"))
+    assert not left_open(before)
+
+
+def test_a_closed_publisher_leaves_nothing_with_its_store(tmp_path):
+    async def main():
+        store = SqliteControlStore(tmp_path / "control.db", synced=False)
+        left = []
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(tmp_path / "feed.sock"))
+            listener.listen()
+            for _ in range(3):
+                made = Publisher(store.feed, listener)
+                made.start(store)
+                emit(store)
+                made.close()
+                left.append(weakref.ref(made))
+                del made
+            await asyncio.sleep(0)
+            gc.collect()
+            assert [one() for one in left] == [None] * 3
+            store.close()
+
+    asyncio.run(main())
+
+
+def test_a_scan_that_is_under_way_at_the_end_leaves_no_file_open(run, monkeypatch):
+    begun, go_on, good = threading.Event(), threading.Event(), snapshot.write
+    threads = []
+
+    def held(feed, kinds):
+        threads.append(threading.current_thread())
+        begun.set()
+        assert go_on.wait(SECONDS_MAX)
+        return good(feed, kinds)
+
+    monkeypatch.setattr(snapshot, "write", held)
+    before = open_now()
+
+    async def test(made, store):
+        emit(store)
+        with Client(made) as client:
+            client.say(HELLO)
+            await asyncio.to_thread(begun.wait)
+            made.close()
+            await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.to_thread(threads[0].join)
+
+    run(test)
     assert not left_open(before)
 
 

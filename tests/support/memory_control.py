@@ -181,6 +181,9 @@ class MemoryControlStore:
     def on_group(self, listener: Listener) -> None:
         self._group_listeners.append(listener)
 
+    def off_group(self, listener: Listener) -> None:
+        self._group_listeners = [one for one in self._group_listeners if one != listener]
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True

@@ -12,7 +12,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -171,6 +171,7 @@ class Publisher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept: dict[str, _Made] = {}  # by name: snapshots whose nodes were lost
         self._scans = ThreadPoolExecutor(1, "feed-snapshot")
+        self._store: ControlStore | None = None  # once it has started
         self._closed = False
 
     def start(
@@ -179,6 +180,7 @@ class Publisher:
         """Begin to accept. `nodes` may have leases of an earlier control. Raises Unavailable when the store
         cannot be read.
         """
+        self._store = store
         store.on_group(self._on_group)  # before reading past changes, so that none is missed in between
         tail = self._recent()
         head = tail[-1].sequence if tail else self._feed.head()
@@ -281,6 +283,8 @@ class Publisher:
             return
         self._closed = True
         self._loop.remove_reader(self._listener.fileno())
+        if self._store is not None:
+            self._store.off_group(self._on_group)
         for timer in (self._timer, self._beating):
             if timer is not None:
                 timer.cancel()
@@ -433,9 +437,12 @@ class Publisher:
     async def _make(self, kinds: frozenset[str]) -> None:
         waiting: list[int] = []
         try:
-            descriptor, sequence = await self._loop.run_in_executor(
-                self._scans, snapshot.write, self._feed, kinds
-            )
+            scan = self._scans.submit(snapshot.write, self._feed, kinds)
+            try:
+                descriptor, sequence = await asyncio.wrap_future(scan)
+            except asyncio.CancelledError:
+                scan.add_done_callback(_discard)
+                raise
             waiting = self._making.pop(kinds)
             name = secrets.token_hex(8)
             try:
@@ -657,3 +664,9 @@ class Publisher:
 
     def _now_ms(self) -> float:
         return self._monotonic() * 1000
+
+
+def _discard(scan: Future[tuple[int, int]]) -> None:
+    """What a scan made that goes on when nobody waits for it any more."""
+    if not scan.cancelled() and scan.exception() is None:
+        os.close(scan.result()[0])

@@ -74,6 +74,9 @@ class SqliteControlStore:
     def on_group(self, listener: Listener) -> None:
         self._writer.on_group(listener)
 
+    def off_group(self, listener: Listener) -> None:
+        self._writer.off_group(listener)
+
     @property
     def waiting(self) -> int:
         """Writes that are queued and not started."""

@@ -130,6 +130,9 @@ class Writer:
     def on_group(self, listener: Listener) -> None:
         self._listeners += (listener,)
 
+    def off_group(self, listener: Listener) -> None:
+        self._listeners = tuple(one for one in self._listeners if one != listener)
+
     def on_commit(self, listener: Listener) -> None:
         self._commit_listeners += (listener,)
 

@@ -141,6 +141,10 @@ class ControlStore(Protocol):
         """
         ...
 
+    def off_group(self, listener: Callable[[Sequence[Change]], None]) -> None:
+        """Call it no more, but for a group that is told of just now, and keep nothing of it."""
+        ...
+
     def close(self) -> None:
         """Finish the queue, then close. Idempotent."""
         ...

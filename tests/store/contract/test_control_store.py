@@ -78,6 +78,21 @@ def test_an_exception_undoes_its_own_write_and_reaches_its_caller(store, error):
     assert (count(store), store.feed.head()) == (2, 0)
 
 
+def test_a_listener_that_was_taken_off_is_told_nothing_more(store):
+    heard, others = [], []
+    listener = heard.extend
+    store.on_group(listener)
+    store.on_group(others.extend)
+    store.write(lambda tx: tx.emit("z", "name", "a", b"")).result(60)
+    store.write(lambda tx: None).result(60)  # the one before was told of
+    store.off_group(listener)
+    store.write(lambda tx: tx.emit("z", "name", "b", b"")).result(60)
+    store.write(lambda tx: None).result(60)
+
+    assert [change.key for change in heard] == ["a"]
+    assert [change.key for change in others] == ["a", "b"]
+
+
 def test_an_undone_write_gives_its_sequences_back_within_the_group(store):
     heard = []
     store.on_group(heard.extend)
