@@ -1,5 +1,8 @@
 """`edgecli dns` with a running server."""
 
+import errno
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +11,9 @@ import dns.message
 import dns.query
 import pytest
 
+from edgestead.dns.settings import DEFAULTS
+from edgestead.dns.table import Table
+from edgestead.dns.watch import Watch
 from edgestead.server.dns import ask as dns_ask
 from edgestead.server.dns.ask import Question
 from edgestead.server.errors import StartError
@@ -47,6 +53,29 @@ def world_of(edge_server):
         return subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False)
 
     return edge_server, zone_id, run
+
+
+class Refusing:
+    """A listening socket whose first accept fails."""
+
+    def __init__(self, listener):
+        self.listener, self.failed, self.fileno = listener, False, listener.fileno
+
+    def accept(self):
+        if not self.failed:
+            self.failed = True
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return self.listener.accept()
+
+
+def test_a_question_that_could_not_be_taken_is_not_the_last_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(dns_ask, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(dns_ask, "SECONDS_MAX", 300)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "ask.sock"))
+        listener.listen()
+        dns_ask.DnsAsk(Refusing(listener), Table(), Watch(), DEFAULTS).start()
+        assert dns_ask.ask(tmp_path / "ask.sock", Question("log")).rows == ()
 
 
 def test_query_and_trace_say_what_and_why(world):

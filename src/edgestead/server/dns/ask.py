@@ -7,6 +7,7 @@ Not   writing anything: nothing here changes an answer.
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -20,11 +21,13 @@ from edgestead.dns.settings import DnsSettings
 from edgestead.dns.table import Table
 from edgestead.dns.watch import Seen, Watch
 from edgestead.model.limits import NAME_OCTETS_MAX
+from edgestead.model.seldom import Seldom
 from edgestead.server.errors import StartError
 
 LINE_BYTES_MAX: Final = 4096  # a question is a name and some options
 REPLY_BYTES_MAX: Final = 4 << 20  # as many rows as ROWS_MAX
 SECONDS_MAX: Final = 5.0  # that a command waits for one process
+PAUSE_SECONDS: Final = 0.5  # when there are no descriptors left
 ROWS_MAX: Final = 1000  # of one answer
 
 _log = logging.getLogger("edgestead.server")
@@ -56,6 +59,7 @@ class DnsAsk:
         self._table = table
         self._watch = watch
         self._settings = settings
+        self._refused = Seldom()
         self._commands: dict[str, Callable[[Question], Reply]] = {
             "query": self._query,
             "top": self._top,
@@ -70,8 +74,13 @@ class DnsAsk:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if self._listener.fileno() < 0:
+                    return
+                if times := self._refused.happened():  # no descriptor was left, or the command hung up
+                    _log.warning("%d questions about DNS were not taken: %s", times, error)
+                time.sleep(PAUSE_SECONDS)
+                continue
             try:
                 with connection:
                     connection.settimeout(SECONDS_MAX)
