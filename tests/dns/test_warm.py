@@ -1,5 +1,6 @@
 """What a process serves goes into a file and comes back the same; what is no good file is refused."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -199,6 +200,20 @@ def test_a_writer_that_is_killed_leaves_a_good_file_not_older_than_it_said(folde
 
         assert label.sequence >= int(rest[-1] if rest else said)
         assert len(list(rest_of_file)) == 50
+
+
+def test_a_disk_that_fills_up_keeps_nothing_of_what_was_not_written(folder, tmp_path):
+    warm.write(folder, "served", LABEL, [[b"old"]])
+
+    def parts():
+        yield [b"half"]
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space"):
+        warm.write(folder, "served", LABEL, parts())
+
+    assert [path.name for path in tmp_path.iterdir()] == ["served"]
+    assert list(warm.read(folder, "served", list).parts) == [[b"old"]]
 
 
 def test_a_file_that_is_not_whole_is_refused_wherever_it_is_cut_or_changed(folder, tmp_path):

@@ -17,6 +17,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -67,12 +68,23 @@ class Warm(NamedTuple, Generic[PartT]):
 def write(folder_fd: int, name: str, label: Label, parts: Iterable[Any]) -> None:
     """Replace the file `name`, durably and atomically. `parts` are values that msgpack can encode.
 
-    Blocks for the disk. Raises OSError; the old file is then unchanged.
+    Blocks for the disk. Raises OSError; the old file is then unchanged, and a full disk no fuller.
     """
     temporary = f".{name}.part"
     _remove(folder_fd, temporary)
+    try:
+        _write(folder_fd, temporary, label, parts)
+        os.rename(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    except BaseException:
+        with suppress(OSError):
+            _remove(folder_fd, temporary)
+        raise
+    os.fsync(folder_fd)
+
+
+def _write(folder_fd: int, name: str, label: Label, parts: Iterable[Any]) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder_fd), "wb") as file:
+    with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder_fd), "wb") as file:
         digest = hashlib.sha256()
         file.write(MAGIC + bytes(digest.digest_size))
         for body in _bodies(label, parts):
@@ -83,8 +95,6 @@ def write(folder_fd: int, name: str, label: Label, parts: Iterable[Any]) -> None
         file.write(digest.digest())
         file.flush()
         os.fsync(file.fileno())
-    os.rename(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-    os.fsync(folder_fd)
 
 
 def read(folder_fd: int, name: str, part: type[PartT]) -> Warm[PartT]:
