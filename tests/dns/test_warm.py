@@ -202,6 +202,20 @@ def test_a_writer_that_is_killed_leaves_a_good_file_not_older_than_it_said(folde
         assert len(list(rest_of_file)) == 50
 
 
+def test_a_zone_with_a_name_that_cannot_be_served_is_not_served_after_it_until_that_can_be(folder):
+    table = Table()
+    wrong = name_change("z", APEX, f"www.{APEX}", ("A", 1 << 31, "192.0.2.1"))
+    table.apply([zone_change("z", APEX), wrong, zone_change("z", APEX)])
+    thawed = through_a_file(table, folder)
+    for one in (table, thawed):
+        one.apply([zone_change("z", APEX, serial=2)])
+        assert said(Asker(one)(APEX, "SOA"))[0] == "SERVFAIL"
+
+    for one in (table, thawed):
+        one.apply([gone("z", f"www.{APEX}"), zone_change("z", APEX, serial=3)])
+        assert said(Asker(one)(APEX, "SOA"))[0] == "NOERROR"
+
+
 def test_a_disk_that_fills_up_keeps_nothing_of_what_was_not_written(folder, tmp_path):
     warm.write(folder, "served", LABEL, [[b"old"]])
 

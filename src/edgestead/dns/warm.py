@@ -24,7 +24,7 @@ import msgspec
 
 from edgestead import __version__
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """To be raised with every change of what a zone or node looks like."""
 FILE_OCTETS_MAX: Final = 4 << 30  # a larger file is not read: the process starts without it
 MAGIC: Final = b"edgestead-warm\r\n"

@@ -18,7 +18,8 @@ from edgestead.dns.signed import NONE, Records, Signatures, soa_records
 from edgestead.model.dnssec import NSEC3PARAM, Nsec3Params, nsec3_params
 from edgestead.model.served import ServedRRset, ServedZone
 
-Head = tuple[bytes, bytes, bool, tuple[bytes, ...], tuple[bytes, ...], tuple[Records, Records], bool, bool]
+_Names = tuple[bytes, ...]
+Head = tuple[bytes, bytes, bool, _Names, _Names, tuple[Records, Records], bool, bool, _Names]
 Frozen = tuple[Head, dict[bytes, bytes], dict[bytes, int], dict[bytes, bytes]]
 """A zone as plain values that `dns.warm` takes: its own facts, its names, how many children they have, their
 signatures.
@@ -231,7 +232,7 @@ class Zone:
         cuts, wildcards = tuple(self.cuts), tuple(self.wildcards)
         head = (self.apex, self.soa_denial, self.settled, cuts, wildcards, soa)
         return (
-            (*head, self.front is not None and not self.lost, self.lost),
+            (*head, self.front is not None and not self.lost, self.lost, tuple(self._spoiled)),
             self.names.copy(),
             self._children.copy(),
             signatures.entries.copy(),
@@ -239,8 +240,9 @@ class Zone:
 
     def thaw(self, head: "Head") -> None:
         """Start to load a frozen zone into this new one; `thaw_names` has to follow."""
-        _, self.soa_denial, self.settled, cuts, wildcards, soa, is_private, self.lost = head
+        _, self.soa_denial, self.settled, cuts, wildcards, soa, is_private, self.lost, spoiled = head
         self.cuts, self.wildcards = set(cuts) or _NONE, set(wildcards) or _NONE
+        self._spoiled = set(spoiled) or _NONE
         self.signed = bool(soa[0][0])
         self.front = Zone(self.apex) if is_private or self.lost else None
         if self.signed:
