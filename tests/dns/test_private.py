@@ -12,7 +12,7 @@ import dns.rcode
 import pytest
 import uvloop
 
-from edgestead.dns import arrivals
+from edgestead.dns import arrivals, tcp
 from edgestead.dns.counters import Slot
 from edgestead.dns.https import freshness_seconds
 from edgestead.dns.journal import Journal
@@ -484,5 +484,26 @@ def test_a_look_at_the_certificates_that_fails_is_not_the_last_one(run, folder, 
         task = asyncio.create_task(following.follow())
         await again.wait()
         task.cancel()
+
+    run(main())
+
+
+def test_a_look_for_idle_connections_that_fails_is_not_the_last_one(run, table, folder, monkeypatch):
+    monkeypatch.setattr(tcp, "SWEEP_SECONDS", 0.001)
+    good, looks = tcp._House._sweep, []
+
+    async def main():
+        again = asyncio.Event()
+
+        def sweep(house):
+            looks.append(1)
+            if len(looks) == 1:
+                raise RuntimeError("unforeseen")
+            good(house)
+            again.set()
+
+        monkeypatch.setattr(tcp._House, "_sweep", sweep)
+        async with Lab(folder, table):
+            await again.wait()
 
     run(main())

@@ -45,6 +45,7 @@ from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import Holding, Ledger, Levels
 from edgestead.model.budgets.networks import network_of
 from edgestead.model.budgets.turns import Turns
+from edgestead.model.seldom import Seldom
 
 log = logging.getLogger(__name__)
 
@@ -288,15 +289,24 @@ class _House:
             responder.edns.keepalive_units = min(units, _KEEPALIVE_UNITS_MAX)
 
     async def sweep(self) -> None:
-        """Pass on the counts, read the clock and close connections that are idle for too long."""
+        """Again and again; one that fails is not the last."""
+        failed = Seldom()
         while True:
             await asyncio.sleep(min(SWEEP_SECONDS, self._limits.idle_seconds / 2))
-            self.tally.flush()
-            for responder in (self.plain, self.encrypted, self.https.responder):
-                responder.look_at_the_clock()
-            too_old = self._time() - self._limits.idle_seconds
-            while self._present and next(iter(self._present.values())) <= too_old:
-                next(iter(self._present)).dismiss()
+            try:
+                self._sweep()
+            except Exception:
+                if times := failed.happened():
+                    log.exception("%d looks for idle connections of DNS failed", times)
+
+    def _sweep(self) -> None:
+        """Pass on the counts, read the clock and close connections that are idle for too long."""
+        self.tally.flush()
+        for responder in (self.plain, self.encrypted, self.https.responder):
+            responder.look_at_the_clock()
+        too_old = self._time() - self._limits.idle_seconds
+        while self._present and next(iter(self._present.values())) <= too_old:
+            next(iter(self._present)).dismiss()
 
     async def drain(self) -> None:
         """Send all pending replies, within DRAIN_SECONDS; then close the connections.

@@ -80,12 +80,13 @@ class Server:
         return self._date_line
 
     def _sweep_late(self) -> None:
+        """One that fails is not the last: the next one is asked for first."""
+        self._sweep = self.loop.call_later(limits.SWEEP_SECONDS, self._sweep_late)
         now = self.loop.time()
         self.soon = now + limits.SWEEP_SECONDS
         self._date_line = b"date: %b\r\n" % formatdate(time.time(), usegmt=True).encode("ascii")
         for protocol in tuple(self._open):
             protocol.sweep(now)
-        self._sweep = self.loop.call_later(limits.SWEEP_SECONDS, self._sweep_late)
 
     # what protocols ask
 

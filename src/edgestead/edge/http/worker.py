@@ -121,7 +121,8 @@ class Edge:
                 self._empty.set()
 
     def sweep(self) -> None:
-        """Look for late connections, now and every SWEEP_SECONDS."""
+        """Look for late connections, now and every SWEEP_SECONDS, also after a look that fails."""
+        self._sweeping = self.loop.call_later(limits.SWEEP_SECONDS, self.sweep)
         now = self.loop.time()
         self.soon = now + limits.SWEEP_SECONDS
         self.date = formatdate(usegmt=True).encode()
@@ -130,7 +131,6 @@ class Edge:
         self.pool.sweep(now)
         if self.access is not None:
             self.access.count()
-        self._sweeping = self.loop.call_later(limits.SWEEP_SECONDS, self.sweep)
 
     async def close(self, drain_seconds: float) -> None:
         """Let what is being served finish, then close. Accept nothing more before."""
