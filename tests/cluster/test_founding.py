@@ -416,6 +416,18 @@ def test_a_database_with_a_cluster_is_refused(tmp_path, dsn):
 # Commands
 
 
+def test_two_at_once_on_one_database_are_one_cluster(tmp_path, dsn):
+    def second(words):
+        with pytest.raises(StartError, match="another `edgecli cluster init` runs"):
+            found.found(dsn, tmp_path / "second", FIRST)
+
+    first = found.found(dsn, tmp_path / "first", FIRST, say=second)
+
+    with closing(Link(dsn)) as link:
+        assert schema.settle(link).id == first.cluster
+    assert not (tmp_path / "second").exists()
+
+
 @pytest.fixture
 def cluster(tmp_path, dsn):
     """Runs a command on a cluster of one node, of which nothing runs."""

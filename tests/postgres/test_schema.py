@@ -43,6 +43,36 @@ def test_a_cluster_that_was_half_made_is_made_again(link):
     assert (schema.settle(link).id, link.rows("SELECT * FROM secrets")) == ("def", [])
 
 
+def test_what_else_is_in_the_database_stays_when_a_cluster_is_made_again(link):
+    link.run("CREATE TABLE mine (id text)")
+    link.run("INSERT INTO mine VALUES ('a')")
+    link.run("CREATE VIEW seen AS SELECT * FROM mine")
+    schema.create(link, "abc", generation=0)
+
+    schema.create(link, "def", generation=0)
+
+    assert schema.find(link).id == "def"
+    assert link.rows("SELECT * FROM seen") == [("a",)]
+
+
+def test_a_view_of_what_would_be_made_again_is_named_and_stays(link):
+    schema.create(link, "abc", generation=0)
+    link.run("CREATE VIEW seen AS SELECT name FROM nodes")
+
+    with pytest.raises(SchemaError, match="not empty"):
+        schema.create(link, "def", generation=0)
+
+    assert (schema.find(link).id, link.rows("SELECT * FROM seen")) == ("abc", [])
+
+
+def test_one_init_at_a_time_has_a_database(link):
+    with schema.sole_init(link.dsn) as first, schema.sole_init(link.dsn) as second:
+        assert (first, second) == (True, False)
+
+    with schema.sole_init(link.dsn) as later:
+        assert later
+
+
 def test_a_database_with_other_tables_of_these_names_is_left_as_it_is(link):
     link.run("CREATE TABLE nodes (mine text)")
 

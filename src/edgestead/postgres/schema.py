@@ -8,11 +8,14 @@ start again, while nodes are upgraded one by one. One that does more raises `old
 know less than that many scripts refuse the database.
 """
 
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
 import psycopg
 
-from edgestead.postgres.connection import Link
+from edgestead.postgres.connection import Link, Trouble
 from edgestead.store.migrations import SchemaError, SchemaTooNew
 
 # Keys are bytea, so no locale decides an order; times are integers, because leases compare no wall clocks.
@@ -200,10 +203,13 @@ INSERT_CLUSTER = "INSERT INTO cluster (id, schema, generation) VALUES (%s, %b, %
 SET_SCHEMA = "UPDATE cluster SET schema = %b"
 FOUND = "UPDATE cluster SET generation = %b WHERE generation = 0"
 RAISE_GENERATION = "UPDATE cluster SET generation = generation + 1 RETURNING generation"
-LIST_TABLES = (
-    "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema() "
-    "ORDER BY table_name"
+# Of the connection that holds the lock of an `init` for as long as that takes: a transaction, because a
+# pooler would keep a session's lock for good. A machine that is switched off holds it half a minute longer.
+BEGIN_ALONE = (
+    "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL tcp_keepalives_idle = 10; "
+    "SET LOCAL tcp_keepalives_interval = 5; SET LOCAL tcp_keepalives_count = 3"
 )
+LOCK_INIT = "SELECT pg_try_advisory_xact_lock(hashtext('edgecli cluster init'))"
 
 
 class NoCluster(SchemaError):
@@ -235,8 +241,20 @@ def find(link: Link) -> Cluster | None:
     return Cluster(id_, known, generation, oldest or 1)
 
 
+@contextmanager
+def sole_init(dsn: str) -> Iterator[bool]:
+    """Whether no other `init` runs on this database; then none can until this ends. Raises as `Link.rows`."""
+    with closing(Link(dsn, name="edgestead init lock")) as link:
+        link.script(BEGIN_ALONE)
+        try:
+            yield link.row(LOCK_INIT) == (True,)
+        finally:
+            with suppress(Trouble, psycopg.Error):  # closed alone, it would be free some time later
+                link.script("ROLLBACK")
+
+
 def create(link: Link, cluster_id: str, *, generation: int = 1) -> Cluster:
-    """Make all tables in an empty database, or in one where that was cut short.
+    """Make all tables in an empty database, or in one where that was cut short. Other tables stay.
 
     Raises HasCluster, SchemaError, as `Link.rows`.
     """
@@ -249,15 +267,23 @@ def create(link: Link, cluster_id: str, *, generation: int = 1) -> Cluster:
     try:
         with link.transaction():
             if there is not None:
-                link.script("".join(f'DROP TABLE "{name}" CASCADE;' for (name,) in link.rows(LIST_TABLES)))
+                link.script(f"DROP TABLE IF EXISTS {', '.join(_tables(SCRIPTS[: there.schema]))}")
             for script in SCRIPTS:
                 link.script(script)
             link.run(INSERT_CLUSTER, (cluster_id, SCHEMA, generation))
-    except (psycopg.errors.DuplicateTable, psycopg.errors.UniqueViolation) as error:
+    except (
+        psycopg.errors.DuplicateTable,
+        psycopg.errors.UniqueViolation,
+        psycopg.errors.DependentObjectsStillExist,  # somebody's view of what is to be made again
+    ) as error:
         raise SchemaError(
             f"the database is not empty ({error.diag.message_primary}): create one for the cluster alone."
         ) from error
     return Cluster(cluster_id, SCHEMA, generation)
+
+
+def _tables(scripts: Iterable[str]) -> list[str]:
+    return [name for script in scripts for name in re.findall(r"CREATE TABLE (\w+)", script)]
 
 
 def settle(link: Link, *, upgrades: bool = True) -> Cluster:

@@ -82,6 +82,8 @@ def found(
         raise _has_data(folder)
     try:
         with ExitStack() as held, closing(Link(dsn, name="edgestead init")) as link:
+            if not held.enter_context(schema.sole_init(dsn)):
+                raise StartError("another `edgecli cluster init` runs on this database: wait for its end")
             begun = schema.find(link)  # before the folder is made: a refusal leaves nothing behind
             _check_folder(folder, begun)
             if source is not None:
