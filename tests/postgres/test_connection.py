@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 import psycopg
 import pytest
 
-from edgestead.postgres.connection import Away, Link, Misconfigured, Unknown
+from edgestead.postgres.connection import Away, Link, Misconfigured, Unknown, Watch
 from tests.support.postgres import pair
 
 TABLE = "CREATE TABLE notes (id bigint PRIMARY KEY, body bytea)"
@@ -163,6 +163,20 @@ def test_a_transaction_that_stands_still_is_undone_by_the_server(postgres, link)
 def test_a_deadline_closes_the_socket_and_the_outcome_is_unknown(postgres):
     with closing(Link(postgres.empty(), deadline_s=0.3)) as link, pytest.raises(Unknown):
         link.row("SELECT pg_sleep(60)")
+
+
+def test_a_machine_that_has_no_thread_left_once_has_deadlines_afterwards(postgres, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    with closing(Link(postgres.empty(), deadline_s=0.3, watch=Watch())) as link:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(RuntimeError):
+                link.rows("SELECT 1")
+
+        with pytest.raises(Unknown):
+            link.rows("SELECT pg_sleep(60)")
 
 
 def test_another_thread_may_cut_a_statement(postgres):

@@ -76,10 +76,11 @@ class Watch:
 
     def arm(self, link: "Link", seconds: float) -> None:
         with self._lock:
-            self._due_s[link] = self._clock() + seconds
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="pg-deadline", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="pg-deadline", daemon=True)
+                thread.start()
+                self._thread = thread  # only now: one that could not be started is tried again
+            self._due_s[link] = self._clock() + seconds
         self._armed.set()
 
     def disarm(self, link: "Link") -> None:
@@ -282,8 +283,8 @@ class Link:
             raise Away(_words(error)) from error
         connection.add_notice_handler(self._notice)
         self._connection = connection
-        self._watch.arm(self, self._deadline_s)
         try:
+            self._watch.arm(self, self._deadline_s)
             found = connection.execute(_SETTINGS).fetchone()
             assert found is not None
             self.copies = Copies(_checked(*found))
@@ -292,7 +293,7 @@ class Link:
         except psycopg.Error as error:
             self.close()
             raise Away(_words(error)) from error
-        except Misconfigured:
+        except BaseException:  # its settings are not known to be good
             self.close()
             raise
         finally:
