@@ -239,3 +239,61 @@ def test_rules_of_every_phase_are_what_they_were_after_export_and_apply(edgecli,
 
     exported, wanted = (document.read(one)["zones"]["every.example"]["rules"] for one in (written, path))
     assert exported == wanted
+
+
+def add_rule(server, place):
+    """A rule of somebody else's, at the end of the ruleset at that place."""
+    held = server.call("GET", place).result
+    body = {"action": "log", "expression": "true", "description": "theirs"}
+    path = place.partition("/rulesets")[0] + f"/rulesets/{held['id']}/rules"
+    assert server.call("POST", path, body).status == 200
+
+
+@pytest.mark.parametrize("what", ["ruleset custom/office", "phase custom of site.example"])
+def test_rules_that_somebody_changed_since_the_plan_stay(edgecli, kv_server, site, monkeypatch, what):
+    edgecli("apply", str(site), "--yes")
+    if what.startswith("ruleset"):
+        place = f"/accounts/{kv_server.ready['account_id']}/rulesets/{rulesets_of(kv_server)['office']['id']}"
+        write(site, 'description = "admin"', 'description = "admin", enabled = false')
+    else:
+        (zone,) = kv_server.call("GET", "/zones?name=site.example").result
+        place = f"/zones/{zone['id']}/rulesets/phases/{CUSTOM}/entrypoint"
+        write(site, 'http.host eq "c"', 'http.host eq "d"')
+
+    def answer(*_, **__):
+        add_rule(kv_server, place)
+        return True
+
+    monkeypatch.setattr("edgestead.cli.state.commands.confirmed", answer)
+    done = edgecli("apply", str(site))
+
+    assert (done.code, f"The {what} was changed meanwhile." in done.err) == (1, True), done.err
+    assert kv_server.call("GET", place).result["rules"][-1]["description"] == "theirs"
+
+
+def test_a_ruleset_that_somebody_made_since_the_plan_stays(edgecli, kv_server, site, monkeypatch):
+    path = f"/accounts/{kv_server.ready['account_id']}/rulesets"
+    rules = [{"action": "log", "expression": "true", "description": "theirs"}]
+
+    def answer(*_, **__):
+        body = {"name": "office", "kind": "custom", "phase": CUSTOM, "rules": rules}
+        return kv_server.call("POST", path, body).status == 200
+
+    monkeypatch.setattr("edgestead.cli.state.commands.confirmed", answer)
+    done = edgecli("apply", str(site))
+
+    assert (done.code, "ruleset custom/office was changed meanwhile" in done.err) == (1, True), done.err
+    assert [one["description"] for one in rulesets_of(kv_server)["office"]["rules"]] == ["theirs"]
+
+
+def test_rules_change_together_with_what_they_are_called_by(edgecli, site):
+    """The plan's words of a rule are of before: another name for what it skips is nobody else's change."""
+    write(site, '{ rulesets = ["custom/bots"] }', '{ rules = { "custom/office" = ["admin"] } }')
+    assert edgecli("apply", str(site), "--yes").code == 0
+    write(site, 'description = "admin"', 'description = "admins"')
+    write(site, '"custom/office" = ["admin"]', '"custom/office" = ["admins"]')
+
+    done = edgecli("apply", str(site), "--yes")
+
+    assert done.code == 0, done.err
+    assert edgecli("plan", str(site), "--check").code == 0

@@ -146,3 +146,25 @@ def test_the_shadow_goes_and_nothing_else(site, run):
 )
 def test_what_cannot_be_meant_is_refused(run, arguments):
     assert run("edge.example", *arguments)[0] == 2
+
+
+def test_a_rule_that_somebody_adds_meanwhile_stays(site, run, monkeypatch):
+    """The events of a day take a while to read, and then all rules of the phase are replaced."""
+    told(run, "--for", "1s")
+    path = f"/zones/{site.zone_id}/rulesets"
+    entrypoint = site.server.call("GET", f"{path}/phases/{PHASE}/entrypoint").result
+    skip = OWN["expression"].replace("own", "theirs")
+    managed = next(one for one in rules_of(site) if one["action"] == "execute")["action_parameters"]["id"]
+    theirs = {"action": "skip", "expression": skip, "action_parameters": {"rulesets": [managed]}}
+
+    def events(*_):
+        answer = site.server.call("POST", f"{path}/{entrypoint['id']}/rules", theirs)
+        assert answer.status == 200, answer
+        return iter(())
+
+    monkeypatch.setattr("edgestead.cli.waf.learn._events", events)
+    code, output = run("edge.example", "--enforce")
+
+    assert (code, "was changed meanwhile" in output) == (1, True), output
+    assert skip in [rule["expression"] for rule in rules_of(site)]
+    assert run("edge.example", "--stop")[0] == 0

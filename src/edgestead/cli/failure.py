@@ -24,6 +24,11 @@ class Failed(click.ClickException):
         super().__init__("\n".join((reason, *more)))
 
 
+def changed_meanwhile(what: str) -> Failed:
+    """Somebody else changed what this command read: what it would send says nothing of that."""
+    return Failed(f"{what} was changed meanwhile.", "Run it again.")
+
+
 def warn(text: str) -> None:
     click.echo(f"Warning: {text}", err=True)
 

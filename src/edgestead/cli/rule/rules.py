@@ -13,6 +13,7 @@ import click
 
 from edgestead.cli.dry_run import DRY_RUN as UNSENT
 from edgestead.cli.failure import Failed, confirmed, listed
+from edgestead.cli.rule.entrypoint import ruleset_at
 from edgestead.cli.rule.phases import PHASES, WORDS, full_name, word_of
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
 from edgestead.cli.table import show_lines, show_list
@@ -259,12 +260,9 @@ def _entrypoint(target: Target, phase: str) -> Json | None:
     from edgestead.cli.http import Refused
 
     try:
-        found: Json = target.api.call("GET", target.entrypoint(phase))["result"]
+        return ruleset_at(target.api, target.entrypoint(phase))
     except Refused as refusal:
-        if refusal.status == 404:
-            return None
         raise Failed(*refusal.messages, f"Phases: {', '.join(PHASES)}, or the full name of one.") from None
-    return found
 
 
 def _find(target: Target, rule: str) -> Found:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-def make(server: "Api", account: str, changes: Sequence[Change], *, tell: Tell) -> None:
+def make(server: "Api", account: str, changes: Sequence[Change], seen: Names, *, tell: Tell) -> None:
     """All of them, zone by zone; `tell` gets a line for what is done.
 
+    `seen` are the names that rules have in the changes.
     Raises Failed at the first that the server refuses; what is printed is done, another run does the rest.
     """
     for change in changes:
@@ -40,15 +41,16 @@ def make(server: "Api", account: str, changes: Sequence[Change], *, tell: Tell) 
                 f"; `edgecli dns key show {shlex.quote(change.what)}` prints its secret for the other end"
             )
             tell(f"{change}{secret if change.sign == '+' else ''}")
-    rules.make_rulesets(server, account, names, [one for one in changes if one.kind == "ruleset"], tell)
+    rulesets = [one for one in changes if one.kind == "ruleset"]
+    rules.make_rulesets(server, account, names, seen, rulesets, tell)
     for change in changes:
         if change.kind == "rules" and not change.where:
-            rules.make_rules(server, f"/accounts/{account}", names, change)
+            rules.make_rules(server, f"/accounts/{account}", names, seen, change)
             tell(str(change))
     zones = zones_of(server, account)
     for name in dict.fromkeys(change.where for change in changes if change.where):
         here = [change for change in changes if change.where == name]
-        _make_zone(server, account, names, peers, name, zones.get(name), here, tell)
+        _make_zone(server, account, names, seen, peers, name, zones.get(name), here, tell)
     _make_tokens(server, account, [change for change in changes if change.kind == "token"], tell)
 
 
@@ -66,6 +68,7 @@ def _make_zone(
     server: "Api",
     account: str,
     names: Names,
+    seen: Names,
     peers: Peers,
     name: str,
     zone: Json | None,
@@ -100,7 +103,7 @@ def _make_zone(
             peers.send(path, name, change.before, change.after)
             _done(name, [change], tell)
         elif change.kind == "rules":
-            rules.make_rules(server, path, names, change)
+            rules.make_rules(server, path, names, seen, change)
             _done(name, [change], tell)
         elif change.kind == "zone" and change.sign == "~":
             server.call("PATCH", path, json_body={"paused": change.after})

@@ -6,6 +6,7 @@ Not   documents, nor where they come from (`cli.state.sources`). Imports click a
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from edgestead.cli.state.plan import Change, changes, unnamed
 from edgestead.cli.state.sources import FORMS, HERE, TRANSFER
 from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, YES, Command, Json, api
+
+if TYPE_CHECKING:
+    from edgestead.cli.rule.names import Names
 
 AUTOMATIC_SECONDS = 300  # what a record without a TTL is served with
 LEFT_SHOWN_MAX = 50  # of what a source has that is not carried over
@@ -80,7 +84,7 @@ def plan(source: str, zones: tuple[str, ...], check: bool, as_json: bool) -> Non
       edgecli plan edge.toml --check
       edgecli plan bind:/etc/bind/named.conf
     """
-    found, stays = _against_server(source, zones)
+    found, stays, _ = _against_server(source, zones)
     _show(found, stays, as_json=as_json)
     if check and found:
         raise SystemExit(1)
@@ -107,7 +111,7 @@ def apply(source: str, zones: tuple[str, ...], yes: bool, dry_run: bool, as_json
     from edgestead.cli.http import account_of
     from edgestead.cli.state.apply import make
 
-    found, stays = _against_server(source, zones)
+    found, stays, names = _against_server(source, zones)
     if dry_run or not found:
         _show(found, stays, as_json=as_json)
         return
@@ -115,7 +119,7 @@ def apply(source: str, zones: tuple[str, ...], yes: bool, dry_run: bool, as_json
         _show(found, stays, as_json=False)
     if confirmed(f"Make {counted(len(found), 'change')}?", yes=yes, verb="make", quiet=as_json):
         server = api()
-        make(server, account_of(server, None), found, tell=(lambda _: None) if as_json else click.echo)
+        make(server, account_of(server, None), found, names, tell=(lambda _: None) if as_json else click.echo)
         done = [change._asdict() for change in found]
         show_lines(done, f"{source}: {counted(len(found), 'change')} made.", as_json=as_json)
 
@@ -159,7 +163,8 @@ def _where_zones_are(source: str) -> str:
     return "`edgecli zone list` shows those there are." if source == HERE else f"{source} does not have it."
 
 
-def _against_server(source: str, zones: Collection[str]) -> tuple[list[Change], list[str]]:
+def _against_server(source: str, zones: Collection[str]) -> tuple[list[Change], list[str], "Names"]:
+    """What has to change, what stays as nothing names it, and the names that rules have in both."""
     from edgestead.cli.http import account_of
     from edgestead.cli.state import rules
     from edgestead.cli.state.secondaries import compare_without_keys, refuse_types
@@ -202,7 +207,7 @@ def _against_server(source: str, zones: Collection[str]) -> tuple[list[Change], 
     for change in found:
         if change.kind == "token":
             refuse_unknown(change.after)
-    return found, unnamed(now, wanted)
+    return found, unnamed(now, wanted), names
 
 
 def _document(source: str, zones: Collection[str], *, transferred: bool = False) -> Json:

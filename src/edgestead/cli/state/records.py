@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from edgestead.cli.failure import Failed
+from edgestead.cli.failure import changed_meanwhile
 from edgestead.cli.http import Refused
 from edgestead.cli.state.document import RECORD_DEFAULTS, Json, absolute, record_form
 from edgestead.cli.state.plan import Change
@@ -131,7 +131,7 @@ def _ids(server: "Api", zone: Json, changes: Sequence[Change]) -> dict[str, list
     wanted = Counter(_key(change.before) for change in changes if change.before is not None)
     for change in changes:
         if change.before is not None and len(ids[key := _key(change.before)]) < wanted[key]:
-            raise Failed(f"{zone['name']}: {change.what} was changed meanwhile.", "Run it again.")
+            raise changed_meanwhile(f"{zone['name']}: {change.what}")
     return ids
 
 

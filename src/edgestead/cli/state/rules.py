@@ -2,13 +2,17 @@
 
 Owns  which of these names mean nothing here; making rulesets and rules through the API.
 Not   how a ruleset is called (`cli.rule.names`); what differs (`cli.state.plan`).
+
+The API replaces the rules of a ruleset as a whole. So each is read once more right before, and must be what
+the plan was made of: the words that `seen`, the plan's own names, have for it are those of the change.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from edgestead.cli.failure import Failed
+from edgestead.cli.failure import Failed, changed_meanwhile
 from edgestead.cli.http import segment
+from edgestead.cli.rule.entrypoint import ruleset_at
 from edgestead.cli.rule.names import Names, kept, names_in, newest, not_here, rule_names
 from edgestead.cli.rule.phases import full_name
 from edgestead.cli.state.document import Json, rule_form, ruleset_name
@@ -89,17 +93,29 @@ def newest_versions(document: Json) -> Iterator[str]:
 
 
 def make_rulesets(
-    server: "Api", account: str, names: Names, changes: Sequence[Change], tell: Callable[[str], None]
+    server: "Api",
+    account: str,
+    names: Names,
+    seen: Names,
+    changes: Sequence[Change],
+    tell: Callable[[str], None],
 ) -> None:
-    """Custom rulesets with their rules. All are there before the first rule names one."""
+    """Custom rulesets with their rules. All are there before the first rule names one.
+
+    Raises Failed: one is no longer as the plan found it.
+    """
     path = f"/accounts/{account}/rulesets"
     for change in changes:
         if change.before is None:
+            if change.what in names.custom:
+                raise changed_meanwhile(f"The ruleset {change.what}")
             wanted = change.after
             body = {"name": wanted["name"], "kind": "custom", "phase": full_name(wanted["phase"])}
             names.learn([server.call("POST", path, json_body=body, repeat=False)["result"]])
     again = []
     for change in changes:
+        if change.before is not None:
+            _refuse_changed(server, path, names, seen, change)
         if _put(server, path, names, change, [*names.possible(change.after["rules"])]):
             tell(str(change))
         else:
@@ -119,9 +135,30 @@ def _put(server: "Api", path: str, names: Names, change: Change, rules: Rules) -
     return len(rules) == len(change.after["rules"])
 
 
-def make_rules(server: "Api", path: str, names: Names, change: Change) -> None:
-    """A phase's entry point of the zone or account at `path`."""
+def _refuse_changed(server: "Api", path: str, names: Names, seen: Names, change: Change) -> None:
+    ruleset_id = names.custom.get(change.what)
+    there = ruleset_at(server, f"{path}/{ruleset_id}") if ruleset_id else None
+    held, before = there or {}, change.before
+    if (
+        there is None
+        or (held.get("description") or None) != before.get("description")
+        or _forms(held, seen) != before["rules"]
+    ):
+        raise changed_meanwhile(f"The ruleset {change.what}")
+
+
+def _forms(ruleset: Json, seen: Names) -> Rules:
+    return [rule_form(seen.named(rule)) for rule in ruleset.get("rules") or ()]
+
+
+def make_rules(server: "Api", path: str, names: Names, seen: Names, change: Change) -> None:
+    """A phase's entry point of the zone or account at `path`.
+
+    Raises Failed: its rules are no longer those that the plan found.
+    """
     entry = f"{path}/rulesets/phases/{segment(full_name(change.what))}/entrypoint"
     rules = [names.identified(rule) for rule in change.after]
-    present = server.call("GET", entry)["result"].get("rules") if change.before else ()
-    server.call("PUT", entry, json_body={"rules": kept(rules, rule_names(present or ()))})
+    present = ruleset_at(server, entry) or {}
+    if _forms(present, seen) != (change.before or []):
+        raise changed_meanwhile(f"The phase {change.what} of {change.where or 'the account'}")
+    server.call("PUT", entry, json_body={"rules": kept(rules, rule_names(present.get("rules") or ()))})

@@ -15,7 +15,7 @@ is the account's own. `from` and `not_from` are client addresses.
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from edgestead.cli.failure import Failed, listed
+from edgestead.cli.failure import Failed, changed_meanwhile, listed
 from edgestead.cli.server.token_life import permission_groups, tokens_path
 from edgestead.cli.target import Json, is_id, pages
 
@@ -190,7 +190,7 @@ def send(server: "Api", account: str, zones: Mapping[str, Json], before: Json | 
         (id_ for form, id_ in _found(server, account, zones, of_account=of_account) if form == before), None
     )
     if token_id is None:
-        raise Failed(f"The token {before['name']} was changed meanwhile.", "Run it again.")
+        raise changed_meanwhile(f"The token {before['name']}")
     status = "disabled" if after.get("disabled") else "active"
     server.call("PUT", f"{path}/{token_id}", json_body=body | {"status": status})
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from edgestead.cli.dry_run import DRY_RUN
-from edgestead.cli.failure import Failed
+from edgestead.cli.failure import Failed, changed_meanwhile
+from edgestead.cli.rule.entrypoint import ruleset_at
+from edgestead.cli.rule.phases import word_of
 from edgestead.cli.rule.target import JSON, Command, Target, zone_target
 from edgestead.cli.table import echo_table, show
 from edgestead.cli.target import zone_first
@@ -66,9 +68,12 @@ class Zone(NamedTuple):
     def without_shadow(self) -> list[Json]:
         return [sent_back(rule) for rule in self.rules if rule is not self.shadow]
 
-    def put(self, rules: list[Json], *, dry_run: bool = False) -> None:
-        query = {"dry_run": "true"} if dry_run else {}
-        self.target.api.call("PUT", self.target.entrypoint(PHASE), query=query, json_body={"rules": rules})
+    def put(self, rules: list[Json]) -> None:
+        """In the place of those it has. Raises Failed: they are no longer the ones that were read."""
+        path = self.target.entrypoint(PHASE)
+        if (ruleset_at(self.target.api, path) or {}).get("version", "") != self.version:
+            raise changed_meanwhile(f"The phase {word_of(PHASE)} of {self.target.name}")
+        self.target.api.call("PUT", path, json_body={"rules": rules})
 
 
 @click.command("learn", cls=Command)
@@ -146,17 +151,10 @@ def learn(
 
 
 def _zone(zone: str | None) -> Zone:
-    from edgestead.cli.http import Refused
-
     target = zone_target(zone)
     managed = managed_of(target)
-    try:
-        entrypoint = target.api.call("GET", target.entrypoint(PHASE))["result"]
-    except Refused as refusal:
-        if refusal.status != 404:
-            raise
-        return Zone(target, managed, [], "")
-    return Zone(target, managed, entrypoint.get("rules", []), entrypoint["version"])
+    entrypoint = ruleset_at(target.api, target.entrypoint(PHASE)) or {}
+    return Zone(target, managed, entrypoint.get("rules", []), entrypoint.get("version", ""))
 
 
 def _begin(found: Zone, seconds: int) -> Zone:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.rule.entrypoint import ruleset_at
 from edgestead.cli.rule.target import Target
 from edgestead.model import managed_settings as deployed
 
@@ -37,14 +38,9 @@ class Deployed(NamedTuple):
 
 
 def find(target: Target) -> Deployed:
-    from edgestead.cli.http import Refused
-
     managed = managed_of(target)
-    try:
-        entrypoint = target.api.call("GET", target.entrypoint(PHASE))["result"]
-    except Refused as refusal:
-        if refusal.status != 404:
-            raise
+    entrypoint = ruleset_at(target.api, target.entrypoint(PHASE))
+    if entrypoint is None:
         return Deployed(managed, None, None)
     rules = [rule for rule in entrypoint["rules"] if deployed.executes(rule, managed["id"])]
     if len(rules) > 1:  # those that only log are scored beside the one that acts
