@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from edgestead.cli.main import cli
+from edgestead.cli.rule.entrypoint import ruleset_at
 from edgestead.crs import ANOMALY_RULE_ID
 from edgestead.testing.server import EdgeServer
 from tests.support.patience import patient
@@ -344,3 +345,35 @@ def test_a_rule_that_only_logs_is_not_taken_for_the_one_that_acts(server, run, z
     assert (shown(run, zone)["threshold"], shown(run, zone)["action"]) == (25, "block")
     assert run("waf", "threshold", "30", "--zone", zone)[0] == 0
     assert shown(run, zone)["threshold"] == 30
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("rule", "add", "managed", "skip", "--parameters", '{"ruleset": "current"}'),
+        ("waf", "level", "2", "--deploy"),
+    ],
+)
+def test_the_first_rule_of_a_phase_leaves_what_somebody_else_began_with(
+    run, server, zone, monkeypatch, command
+):
+    """Both find the phase without a ruleset, and each makes it."""
+    (found,) = server.call("GET", f"/zones?name={zone}").result
+    path = f"/zones/{found['id']}/rulesets"
+    skip = {"action": "skip", "expression": "true", "action_parameters": {"ruleset": "current"}}
+    body = {"name": "theirs", "kind": "zone", "phase": PHASE, "rules": [skip]}
+    made = []
+
+    def look(*where):
+        there = ruleset_at(*where)
+        if there is None:
+            made.append(server.call("POST", path, body).status)
+        return there
+
+    for module in ("rule.rules", "waf.commands"):
+        monkeypatch.setattr(f"edgestead.cli.{module}.ruleset_at", look)
+    code, output = run(*command, "--zone", zone)
+
+    assert (code, made) == (0, [200]), output
+    rules = server.call("GET", f"{path}/phases/{PHASE}/entrypoint").result["rules"]
+    assert [rule["action"] for rule in rules] == ["skip", "skip" if command[0] == "rule" else "execute"]

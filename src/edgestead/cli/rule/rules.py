@@ -13,7 +13,7 @@ import click
 
 from edgestead.cli.dry_run import DRY_RUN as UNSENT
 from edgestead.cli.failure import Failed, confirmed, listed
-from edgestead.cli.rule.entrypoint import ruleset_at
+from edgestead.cli.rule.entrypoint import add_rule, ruleset_at
 from edgestead.cli.rule.phases import PHASES, WORDS, full_name, word_of
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
 from edgestead.cli.table import show_lines, show_list
@@ -162,16 +162,8 @@ def add(
     body = {"action": action, "expression": expression, **_said(members)}
     position = _position(target, before, after, place)
     query = {"dry_run": "true"} if dry_run else None
-    if entrypoint is None:
-        sent = {"rules": [body]}
-        path, method = target.entrypoint(full_name(phase)), "PUT"
-    else:
-        sent, method = {**body, **position}, "POST"
-        path = f"{target.path}/{entrypoint['id']}/rules"
-    answered = target.api.call(method, path, query=query, json_body=sent, repeat=False)["result"] or {}
-    before_ids = {one["id"] for one in (entrypoint or {}).get("rules", ())}
-    new = next((one for one in answered.get("rules", ()) if one["id"] not in before_ids), body)
-    _tell("Added", Found(answered, new, _place_of(answered, new)), dry_run=dry_run, as_json=as_json)
+    after_it, new = add_rule(target, full_name(phase), entrypoint, body, position, query)
+    _tell("Added", Found(after_it, new, _place_of(after_it, new)), dry_run=dry_run, as_json=as_json)
 
 
 @click.command("edit", cls=Command)

@@ -11,6 +11,7 @@ import click
 
 from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed
+from edgestead.cli.rule.entrypoint import add_rule, ruleset_at
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
 from edgestead.cli.table import show_one
 from edgestead.cli.waf.events import events
@@ -104,7 +105,8 @@ def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]
                 f"{target.name} does not execute the managed ruleset.",
                 "The same command with --deploy adds the rule that does.",
             )
-        _deploy(target, found, change(deployed.new_rule(found.managed["id"]), anomaly))
+        rule = change(deployed.new_rule(found.managed["id"]), anomaly)
+        add_rule(target, PHASE, ruleset_at(target.api, target.entrypoint(PHASE)), rule, {})
     else:
         path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
         target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
@@ -121,14 +123,6 @@ def _warn_if_idle(settings: deployed.Settings) -> None:
             " `edgecli waf threshold N` turns it on.",
             err=True,
         )
-
-
-def _deploy(target: Target, found: Deployed, rule: Json) -> None:
-    if found.ruleset_id is None:
-        target.api.call("PUT", target.entrypoint(PHASE), json_body={"rules": [rule]})
-    else:
-        path = f"{target.path}/{found.ruleset_id}/rules"
-        target.api.call("POST", path, json_body=rule, repeat=False)
 
 
 def _print(target: Target, found: Deployed, as_json: bool) -> None:
