@@ -6,7 +6,7 @@ Not   what is done there. Imports click and the standard library only.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,6 +23,7 @@ ALREADY_JSON = click.option("--json", is_flag=True, expose_value=False, help="It
 YES = click.option("yes", "-y", "--yes", is_flag=True, help="Do not ask.")
 ID_DIGITS = 32
 PAGE_ITEMS = 1_000
+READS_MAX = 4  # of a list that is changed while it is read
 
 _FIRST_WORD = "edgestead.zone"
 
@@ -165,14 +166,35 @@ def cursor_pages(server: "Api", path: str) -> Iterator[Json]:
         query = {"cursor": after}
 
 
-def pages(server: "Api", path: str, query: Mapping[str, object]) -> Iterator[Json]:
-    """The items of a list, page after page."""
-    number = 1
+class ListChanged(Failed):
+    """A list was longer or shorter at one page than at the page before."""
+
+
+def whole_list(server: "Api", path: str, query: Mapping[str, object]) -> list[Json]:
+    """The items of a list, of which none is left out. Raises ListChanged: also when it was read again."""
+    for _ in range(READS_MAX - 1):
+        with suppress(ListChanged):
+            return list(pages(server, path, query))
+    return list(pages(server, path, query))
+
+
+def pages(server: "Api", path: str, query: Mapping[str, object], *, grows: bool = False) -> Iterator[Json]:
+    """The items of a list, page after page; nothing is kept. It may get longer if it `grows` at its end only.
+
+    Raises ListChanged: pages are counted from the list's beginning, so that behind an item that went another
+    one is in no page, and behind one that came one is in two. The list's length tells; it does not where one
+    went and one came between the same two pages.
+    """
+    number, count = 1, None
     while True:
         asked = {"per_page": PAGE_ITEMS, **query, "page": number}
         answer = server.call("GET", path, query=asked)
+        info = answer["result_info"]
+        before, count = count, info.get("total_count")
+        if None not in (before, count) and (count < before or (count > before and not grows)):
+            raise ListChanged(f"{path} was changed while it was read.", "Run it again.")
         yield from answer["result"]
         # A server may give smaller pages than it was asked for.
-        if not answer["result"] or number >= answer["result_info"]["total_pages"]:
+        if not answer["result"] or number >= info["total_pages"]:
             return
         number += 1

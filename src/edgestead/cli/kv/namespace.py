@@ -15,8 +15,8 @@ from edgestead.cli.kv.namespace_target import namespace_id_of, remote
 from edgestead.cli.kv.options import ENV_OPTIONS, NAMESPACE, YES, KvCommand, Where, switch
 from edgestead.cli.kv.project import Project, find_project
 from edgestead.cli.kv.remote import namespaces_path
+from edgestead.cli.target import whole_list
 
-PAGE_NAMESPACES = 1_000
 DEFAULT_PROJECT_NAME = "worker"
 TITLE_TAKEN = 10014
 
@@ -119,16 +119,8 @@ def namespace_list(env: str | None, config: str | None) -> None:
 
 
 def _namespaces(api: Api, account: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    page = 1
-    while True:
-        query = {"page": page, "per_page": PAGE_NAMESPACES, "order": "title", "direction": "asc"}
-        answer = api.call("GET", namespaces_path(account), query=query)
-        found += answer["result"]
-        # A server may give smaller pages than it was asked for.
-        if not answer["result"] or len(found) >= answer["result_info"]["total_count"]:
-            return found
-        page += 1
+    query = {"order": "title", "direction": "asc"}
+    return whole_list(api, namespaces_path(account), query)
 
 
 @click.command("rename", cls=KvCommand)

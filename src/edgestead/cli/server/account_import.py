@@ -20,7 +20,7 @@ from edgestead.cli.server.account_import_rulesets import RulesetImport
 from edgestead.cli.server.account_import_values import import_namespaces
 from edgestead.cli.server.account_import_zones import ZONES_PER_PAGE, import_zones
 from edgestead.cli.source import Source, header_value
-from edgestead.cli.target import JSON, Command, api, pages
+from edgestead.cli.target import JSON, Command, api, whole_list
 
 KINDS = ("zones", "records", "settings", "rulesets", "values")
 TOKEN, EMAIL, KEY = "IMPORT_TOKEN", "IMPORT_EMAIL", "IMPORT_KEY"
@@ -70,7 +70,7 @@ def import_account(
         import_namespaces(there, here, theirs, ours, report)
     if not kinds:
         query: dict[str, object] = {"account.id": theirs, "per_page": ZONES_PER_PAGE}
-        chosen = [one for one in pages(there, "/zones", query) if not zones or one["name"] in zones]
+        chosen = [one for one in whole_list(there, "/zones", query) if not zones or one["name"] in zones]
         report.left += left_behind(there, theirs, chosen)
         report.left += () if zones else tokens_left(there, theirs)
         report.left += signed_there(there, chosen)

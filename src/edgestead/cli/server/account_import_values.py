@@ -15,7 +15,7 @@ from edgestead.cli.kv.namespace_target import Write
 from edgestead.cli.kv.remote import RemoteNamespace, namespaces_path
 from edgestead.cli.progress import Progress
 from edgestead.cli.server.account_import_report import Report
-from edgestead.cli.target import Json, pages
+from edgestead.cli.target import Json, whole_list
 
 NAMESPACES_PER_PAGE = 100
 VALUE_BYTES_MAX = 25 << 20  # spec: of one value
@@ -24,8 +24,8 @@ VALUE_BYTES_MAX = 25 << 20  # spec: of one value
 def import_namespaces(there: Api, here: Api, their_account: str, our_account: str, report: Report) -> None:
     """Every namespace of their account. Raises Failed."""
     query: dict[str, object] = {"per_page": NAMESPACES_PER_PAGE}
-    ours = {one["title"]: one["id"] for one in pages(here, namespaces_path(our_account), query)}
-    for namespace in list(pages(there, namespaces_path(their_account), query)):
+    ours = {one["title"]: one["id"] for one in whole_list(here, namespaces_path(our_account), query)}
+    for namespace in whole_list(there, namespaces_path(their_account), query):
         title, id_ = namespace["title"], ours.get(namespace["title"])
         if id_ is not None:
             report.was_there("namespaces")

@@ -12,7 +12,7 @@ from edgestead.cli.failure import Failed
 from edgestead.cli.http import Api, Refused, segment
 from edgestead.cli.progress import Progress
 from edgestead.cli.server.account_import_report import Report
-from edgestead.cli.target import Json, pages
+from edgestead.cli.target import Json, whole_list
 
 if TYPE_CHECKING:
     from edgestead.cli.server.account_import_rulesets import RulesetImport
@@ -43,7 +43,7 @@ def import_zones(
 ) -> None:
     """Every zone of their account, or those that are named. Raises Failed."""
     query: dict[str, object] = {"account.id": their_account, "per_page": ZONES_PER_PAGE}
-    found = {zone["name"]: zone for zone in pages(there, "/zones", query)}
+    found = {zone["name"]: zone for zone in whole_list(there, "/zones", query)}
     if unknown := set(names) - found.keys():
         raise Failed(f"There is no zone {', '.join(sorted(unknown))} at {there.source.api_base}.")
     chosen = [found[name] for name in (names or sorted(found))]
@@ -92,11 +92,11 @@ def _import_records(
 ) -> None:
     found = (
         record
-        for record in pages(there, f"/zones/{their_id}/dns_records", {})
+        for record in whole_list(there, f"/zones/{their_id}/dns_records", {})
         if record["type"] not in _OWN_TYPES
     )
     path = f"/zones/{our_id}/dns_records"
-    present = set() if our_id is None else {_identity(record) for record in pages(here, path, {})}
+    present = set() if our_id is None else {_identity(record) for record in whole_list(here, path, {})}
     missing: list[Json] = []
     for record in found:
         if _identity(record) in present:

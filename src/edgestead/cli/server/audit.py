@@ -38,7 +38,7 @@ def audit(since: str | None, until: str | None, by: str | None, zone: str | None
     sent = {"since": since, "before": until, "actor.email": by, "zone.name": zone}
     query: dict[str, object] = {key: value for key, value in sent.items() if value}
     query |= {"direction": "asc" if as_json else "desc"} | ({} if as_json else {"per_page": SHOWN_DEFAULT})
-    found = pages(server, f"/accounts/{account_of(server, None)}/audit_logs", query)
+    found = pages(server, f"/accounts/{account_of(server, None)}/audit_logs", query, grows=as_json)
     if as_json:
         for entry in found:
             click.echo(json.dumps(entry, ensure_ascii=False, separators=(",", ":")))

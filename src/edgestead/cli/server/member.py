@@ -12,7 +12,7 @@ import click
 from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed, confirmed, listed
 from edgestead.cli.table import show_lines, show_list
-from edgestead.cli.target import JSON, YES, Command, Json, api, is_id, pages
+from edgestead.cli.target import JSON, YES, Command, Json, api, is_id, whole_list
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -37,7 +37,9 @@ def list_members(as_json: bool) -> None:
       edgecli member list --json
     """
     server = api()
-    show_list(pages(server, _path(server), {}), ("e-mail", "status", "roles", "id"), _row, as_json=as_json)
+    show_list(
+        whole_list(server, _path(server), {}), ("e-mail", "status", "roles", "id"), _row, as_json=as_json
+    )
 
 
 def _row(member: Json) -> tuple[object, ...]:
@@ -58,7 +60,7 @@ def roles(as_json: bool) -> None:
       edgecli member roles
     """
     server = api()
-    found = pages(server, _path(server, "roles"), {})
+    found = whole_list(server, _path(server, "roles"), {})
     show_list(
         found, ("role", "what it may do"), lambda one: (one["name"], one["description"]), as_json=as_json
     )
@@ -154,7 +156,10 @@ def list_accounts(as_json: bool) -> None:
       edgecli account list
     """
     show_list(
-        pages(api(), "/accounts", {}), ("name", "id"), lambda one: (one["name"], one["id"]), as_json=as_json
+        whole_list(api(), "/accounts", {}),
+        ("name", "id"),
+        lambda one: (one["name"], one["id"]),
+        as_json=as_json,
     )
 
 
@@ -182,7 +187,7 @@ def _path(server: "Api", *parts: str) -> str:
 
 def _member_of(server: "Api", member: str) -> Json:
     """By e-mail address or id. Raises Failed."""
-    for one in pages(server, _path(server), {}):
+    for one in whole_list(server, _path(server), {}):
         if one["email"].lower() == member.lower() or (is_id(member) and one["id"] == member):
             return one
     raise Failed(f"There is no member {member}.", "`edgecli member list` shows them.")
@@ -190,7 +195,7 @@ def _member_of(server: "Api", member: str) -> Json:
 
 def _role_ids(server: "Api", names: tuple[str, ...]) -> list[str]:
     """Each by its name, or a part that one alone has. Raises Failed."""
-    known = {one["name"]: one["id"] for one in pages(server, _path(server, "roles"), {})}
+    known = {one["name"]: one["id"] for one in whole_list(server, _path(server, "roles"), {})}
     found = []
     for name in names:
         exact = [one for one in known if one.casefold() == name.casefold()]

@@ -11,7 +11,7 @@ import click
 from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed, confirmed, listed
 from edgestead.cli.table import show_lines, show_list, show_one
-from edgestead.cli.target import JSON, YES, Command, Json, api, is_id, pages
+from edgestead.cli.target import JSON, YES, Command, Json, api, is_id, whole_list
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -34,7 +34,7 @@ def list_tokens(account: bool, as_json: bool) -> None:
     """
     server = api()
     asked = {"include_expired": "true", "lineage": "true"}
-    found = list(pages(server, tokens_path(server, account), asked))
+    found = whole_list(server, tokens_path(server, account), asked)
     names = {one["id"]: one["name"] for one in found}
     show_list(found, _HEADS, lambda one: (*_row(one), _maker(one, names)), as_json=as_json)
 
@@ -141,7 +141,7 @@ def _token_of(server: "Api", path: str, token: str) -> Json:
     if is_id(token):
         one: Json = server.call("GET", f"{path}/{token}")["result"]
         return one
-    found = [one for one in pages(server, path, {"include_expired": "true"}) if one["name"] == token]
+    found = [one for one in whole_list(server, path, {"include_expired": "true"}) if one["name"] == token]
     if len(found) == 1:
         return found[0]
     if not found:

@@ -24,7 +24,7 @@ from edgestead.cli.state.document import (
     setting_form,
 )
 from edgestead.cli.state.secondaries import FULL, SECONDARY, Peers, key_forms
-from edgestead.cli.target import cursor_pages, pages
+from edgestead.cli.target import cursor_pages, whole_list
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -37,7 +37,7 @@ _PER_PAGE = 50  # what the smallest of the servers gives
 def zones_of(server: "Api", account: str) -> dict[str, Json]:
     """Zones by name, as the API answers them."""
     query: dict[str, object] = {"account.id": account, "per_page": _PER_PAGE}
-    return {one["name"]: one for one in pages(server, "/zones", query)}
+    return {one["name"]: one for one in whole_list(server, "/zones", query)}
 
 
 def names_of(server: "Api", account: str) -> Names:
@@ -100,7 +100,7 @@ def state_of(
             progress.advance(1, 1)
     query: dict[str, object] = {"per_page": 100}
     return {
-        "namespaces": sorted(one["title"] for one in pages(server, namespaces_path(account), query)),
+        "namespaces": sorted(one["title"] for one in whole_list(server, namespaces_path(account), query)),
         "zones": zones,
     }
 
@@ -169,7 +169,7 @@ def _dnssec(server: "Api", path: str, *, is_secondary: bool) -> Json:
 
 def records_of(server: "Api", zone: Json) -> list[Json]:
     """Those that people make: SOA and the server's own name servers are not among them."""
-    found = pages(server, f"/zones/{zone['id']}/dns_records", {})
+    found = whole_list(server, f"/zones/{zone['id']}/dns_records", {})
     return [one for one in found if not (one.get("locked") or _is_own(one, zone["name"]))]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgestead.cli.failure import Failed, changed_meanwhile, listed
 from edgestead.cli.server.token_life import permission_groups, tokens_path
-from edgestead.cli.target import Json, is_id, pages
+from edgestead.cli.target import Json, is_id, whole_list
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -104,7 +104,7 @@ def _found(
     Permissions have the names that this version knows their published ids by.
     """
     names = {zone["id"]: name for name, zone in zones.items()}
-    found = pages(server, tokens_path(server, of_account), {"per_page": 50, "include_expired": "true"})
+    found = whole_list(server, tokens_path(server, of_account), {"per_page": 50, "include_expired": "true"})
     for one in sorted(found, key=lambda one: (one["name"], one["id"])):
         yield _form(one, account, names, of_account=of_account), one["id"]
 

@@ -15,7 +15,7 @@ from edgestead.cli import files
 from edgestead.cli.dry_run import DRY_RUN, is_dry_run, tell_unsent
 from edgestead.cli.failure import Failed, confirmed
 from edgestead.cli.table import show_lines, show_list
-from edgestead.cli.target import JSON, YES, Command, Json, api, pages, zone_first, zone_of
+from edgestead.cli.target import JSON, YES, Command, Json, api, whole_list, zone_first, zone_of
 
 PEM_BYTES_MAX: Final = 64 << 10  # of one file: a chain of ten certificates has half of it
 DAYS: Final = ("7", "30", "90", "365", "730", "1095", "5475")  # those that the API takes
@@ -42,9 +42,9 @@ def list_certificates(zone: str | None, as_json: bool) -> None:
     found_zone = zone_of(server, zone)
     path = f"/zones/{found_zone['id']}"
     found = [
-        *pages(server, f"{path}/ssl/certificate_packs", {"status": "all"}),
-        *pages(server, f"{path}/custom_certificates", {}),
-        *pages(server, "/certificates", {"zone_id": found_zone["id"]}),
+        *whole_list(server, f"{path}/ssl/certificate_packs", {"status": "all"}),
+        *whole_list(server, f"{path}/custom_certificates", {}),
+        *whole_list(server, "/certificates", {"zone_id": found_zone["id"]}),
     ]
     show_list(found, _HEADS, _row, as_json=as_json)
 
@@ -65,7 +65,7 @@ def renew(zone: str | None, pack_id: str | None, as_json: bool) -> None:
     server = api()
     found = zone_of(server, zone)
     path = f"/zones/{found['id']}/ssl/certificate_packs"
-    ids = [pack_id] if pack_id else [one["id"] for one in pages(server, path, {"status": "all"})]
+    ids = [pack_id] if pack_id else [one["id"] for one in whole_list(server, path, {"status": "all"})]
     if not ids:
         raise Failed(
             f"{found['name']} has no certificate of an authority.",

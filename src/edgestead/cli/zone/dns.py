@@ -15,7 +15,7 @@ import click
 from edgestead.cli.failure import Failed
 from edgestead.cli.folder import data_dir, folder_options
 from edgestead.cli.table import show_lines
-from edgestead.cli.target import JSON, Command, Json, api, pages, zone_first, zone_of
+from edgestead.cli.target import JSON, Command, Json, api, whole_list, zone_first, zone_of
 from edgestead.cli.zone.catalog import catalog
 from edgestead.cli.zone.dns_key import key
 from edgestead.cli.zone.dnssec import dnssec
@@ -164,7 +164,7 @@ def check(zone: str | None, as_json: bool) -> None:
 
     server = api()
     found_zone = zone_of(server, zone)
-    records = list(pages(server, f"/zones/{found_zone['id']}/dns_records", {}))
+    records = whole_list(server, f"/zones/{found_zone['id']}/dns_records", {})
     found = findings(found_zone["name"], found_zone.get("name_servers") or [], records)
     lines = [f"{one.level:<7} {one.name}: {one.words}" for one in found]
     show_lines([one._asdict() for one in found], *lines, as_json=as_json)
@@ -265,7 +265,7 @@ def _records(name: str) -> list[str]:
         zone = _zone_above(server, name)
         if zone is None:
             return []
-        records = list(pages(server, f"/zones/{zone['id']}/dns_records", {"name": wanted}))
+        records = whole_list(server, f"/zones/{zone['id']}/dns_records", {"name": wanted})
         settings = server.call("GET", f"/zones/{zone['id']}/dns_settings")["result"] if records else {}
     except Failed as failure:
         return ["", f"The records behind it cannot be shown: {failure.message}"]

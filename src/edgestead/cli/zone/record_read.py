@@ -11,7 +11,7 @@ import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.table import show_list, show_one, words
-from edgestead.cli.target import JSON, Command, Json, api, is_id, pages, zone_first, zone_of
+from edgestead.cli.target import JSON, Command, Json, api, is_id, pages, whole_list, zone_first, zone_of
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -73,7 +73,7 @@ def record_of(server: "Api", zone: Json, record: str, type_: str | None, content
         found: Json = server.call("GET", f"{path}/{record}")["result"]
         return found
     filters = _filters(zone["name"], record, type_, content)
-    several = list(pages(server, path, filters))
+    several = whole_list(server, path, filters)
     if len(several) == 1:
         return several[0]
     if not several:
