@@ -368,3 +368,61 @@ def test_a_server_tells_who_still_uses_what(edgecli, kv_server):
     used = json.loads(edgecli("deprecations", "usage", "--json").out)
     (one,) = (one for one in used if route in {use["endpoint"] for use in one["uses"]})
     assert one["credential"]["type"] == "token"
+
+
+@pytest.mark.parametrize("common", ['{"zone_id": "x"}\n' * 2_000, '{"zone_id": "x"} ' * 2_000 + "\n"])
+def test_names_that_are_no_uses_hide_none(edgecli_alone, clean_environment, common):
+    """However many there are: a use stands behind them."""
+    (clean_environment / "a.txt").write_text(common + f"/client/v4/zones/{ID}/firewall/rules\n")
+
+    done = edgecli_alone("deprecations", "check", "a.txt")
+
+    assert done.code == 1
+    assert [line.partition(" (")[0].split()[-1] for line in done.out.splitlines()] == ["firewall-rules"]
+    assert "could not be read" not in done.err
+
+
+def test_what_lies_behind_a_bound_is_not_said_to_be_checked(edgecli_alone, clean_environment, monkeypatch):
+    (clean_environment / "a.txt").write_text('get("/dns_records")["zone_id"]\n' * 20)
+    monkeypatch.setattr(files, "FOUND_PER_FILE_MAX", 10)
+
+    done = edgecli_alone("deprecations", "check", "a.txt")
+
+    assert (done.code, len(done.out.splitlines())) == (1, 10)
+    assert "a.txt is not checked to its end: it has more than 10 uses.\n" in done.err
+    monkeypatch.setattr(files, "FOUND_PER_FILE_MAX", 100)
+    assert edgecli_alone("deprecations", "check", "a.txt").code == 0
+    monkeypatch.setattr(check, "FOUND_MAX", 10)
+    assert edgecli_alone("deprecations", "check", "a.txt").code == 1
+    (clean_environment / "b.txt").write_text('"zone_id"\n' * 20)
+    monkeypatch.setattr(files, "UNDECIDED_MAX", 10)
+    assert edgecli_alone("deprecations", "check", "b.txt").code == 1
+
+
+def test_uses_are_told_in_their_order(edgecli_alone, clean_environment):
+    """Also one that is decided by a later line, and not by one that is too far."""
+    lines_ = ["", '"zone_name"', '"zone_id"', f"/zones/{ID}/filters", *[""] * 18, "/dns_records"]
+    (clean_environment / "a.txt").write_text("\n".join(lines_))
+
+    done = edgecli_alone("deprecations", "check", "--json", "a.txt")
+
+    assert [(one["line"], one["text"]) for one in json.loads(done.out)] == [
+        (3, "zone_id"),
+        (4, f"zones/{ID}/filters"),
+    ]
+
+
+def test_a_folder_that_cannot_be_listed_fails_the_check(edgecli_alone, clean_environment, monkeypatch):
+    (clean_environment / "a").mkdir()
+    scandir = os.scandir
+
+    def refused(path):
+        if str(path).endswith("/a"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    done = edgecli_alone("deprecations", "check", ".")
+
+    assert done.code == 1
+    assert "./a is not checked: Permission denied.\n" in done.err

@@ -31,25 +31,30 @@ class _Tally:
     def found(self, paths: list[str]) -> Iterator[Found]:
         """The uses in all files, until there are FOUND_MAX."""
         with Progress("Checked", "files", sum(map(size_of, paths))) as progress:
-            for path in paths:
-                found = [one for one in self._in(path) if one.subject in self.rows]
-                self.files += bool(found)
-                for one in found:
+            for number, path in enumerate(paths):
+                for place, one in enumerate(self._in(path)):
                     if self.certain + self.possible >= FOUND_MAX:
-                        warn(f"There are more than {FOUND_MAX} uses; the rest is not shown.")
+                        self.unread += len(paths) - number
+                        warn(f"There are more than {FOUND_MAX} uses; the rest is not checked.")
                         return
+                    self.files += place == 0
                     self.certain += one.is_certain
                     self.possible += not one.is_certain
                     yield one
                 progress.advance(size_of(path), 1)
 
-    def _in(self, path: str) -> list[Found]:
+    def _in(self, path: str) -> Iterator[Found]:
         try:
-            return found_in(path)
-        except (Unreadable, OSError) as error:
+            yield from (one for one in found_in(path) if one.subject in self.rows)
+        except Unreadable as reason:
             self.unread += 1
-            warn(f"{path} is not checked: {getattr(error, 'strerror', None) or error}.")
-            return []
+            warn(f"{path} is not checked to its end: {reason}.")
+        except OSError as error:
+            self.not_read(error, path)
+
+    def not_read(self, error: OSError, path: str | None = None) -> None:
+        self.unread += 1
+        warn(f"{path or error.filename} is not checked: {error.strerror or error}.")
 
 
 @click.command("check", cls=Command)
@@ -86,8 +91,8 @@ def check(paths: tuple[str, ...], as_of: Any, ignored: tuple[str, ...], strict: 
     """
     day = as_of.date() if as_of else date.max
     rows = frozenset(c.subject for c in CHANGES if c.day <= day and c.subject not in ignored)
-    files = files_of(paths)
     tally = _Tally(rows)
+    files = files_of(paths, tally.not_read)
     found = tally.found(files)
     facts = (_facts(one, _BY_SUBJECT[one.subject]) for one in found)
     show(facts, lambda: _echo_lines(found), as_json=as_json)

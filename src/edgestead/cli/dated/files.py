@@ -3,16 +3,16 @@
 Owns  which files are read, in what portions, and what is found in each.
 Not   what is printed.
 
-Text is read as it streams: memory does not grow with a file. One that begins with the mark of gzip is read
-unpacked. A folder gives its files in order of their names, without those that no person wrote.
+Text is read as it streams, and a use is told once it is decided: memory does not grow with a file. One that
+begins with the mark of gzip is read unpacked. A folder gives its files in order of their names, without those
+that no person wrote.
 """
 
 import gzip
 import os
 import sys
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -25,6 +25,7 @@ FILES_MAX = 200_000
 LINE_BYTES_MAX = 65_536  # a longer line is read in portions
 OVERLAP_BYTES = 512  # of two portions, so that nothing is lost between them
 FOUND_PER_FILE_MAX = 1_000
+UNDECIDED_MAX = 10_000  # uses of common names within NEAR_LINES
 UNPACKED_BYTES_MAX = 4 << 30  # of one gzip file
 HAR_BYTES_MAX = 256 << 20  # it is read as a whole
 STDIN = "-"
@@ -50,8 +51,11 @@ class Unreadable(Exception):
     """Why a file could not be read to its end."""
 
 
-def files_of(paths: Iterable[str]) -> list[str]:
-    """Every file that the paths name. Raises Failed: a path that is not there, more than FILES_MAX files."""
+def files_of(paths: Iterable[str], unread: Callable[[OSError], None]) -> list[str]:
+    """Every file that the paths name; `unread` gets what became of a folder that cannot be listed.
+
+    Raises Failed: a path that is not there, more than FILES_MAX files.
+    """
     found: list[str] = []
     for path in paths:
         if path != STDIN and not os.path.exists(path):
@@ -59,18 +63,18 @@ def files_of(paths: Iterable[str]) -> list[str]:
                 f"{path}: there is no such file or folder.",
                 "`edgecli deprecations check --help` says what it reads.",
             )
-        for name in _below(path) if path != STDIN else [STDIN]:
+        for name in _below(path, unread) if path != STDIN else [STDIN]:
             found.append(name)
             if len(found) > FILES_MAX:
                 raise Failed(f"There are more than {FILES_MAX} files. Name fewer folders.")
     return found
 
 
-def _below(path: str) -> Iterator[str]:
+def _below(path: str, unread: Callable[[OSError], None]) -> Iterator[str]:
     if not os.path.isdir(path):
         yield path
         return
-    for folder, names, files in os.walk(path):
+    for folder, names, files in os.walk(path, onerror=unread):
         names[:] = sorted(name for name in names if name not in SKIPPED)
         for name in sorted(files):
             file = os.path.join(folder, name)
@@ -85,59 +89,74 @@ def size_of(path: str) -> int:
         return 0
 
 
-def found_in(path: str) -> list[Found]:
-    """The uses in one file, in their order. Raises Unreadable, OSError."""
+def found_in(path: str) -> Iterator[Found]:
+    """The uses in one file, in their order. Raises Unreadable, also behind FOUND_PER_FILE_MAX; OSError."""
+    for number, found in enumerate(_every_use(path)):
+        if number == FOUND_PER_FILE_MAX:
+            raise Unreadable(f"it has more than {FOUND_PER_FILE_MAX} uses")
+        yield found
+
+
+def _every_use(path: str) -> Iterator[Found]:
     if path == STDIN:
-        return _in_text(path, sys.stdin.buffer)
+        yield from _in_text(path, sys.stdin.buffer)
+        return
     with Path(path).open("rb") as file:
         first = file.read(_BINARY_BYTES)
         file.seek(0)
         if first.startswith(_GZIP):
-            return _in_gzip(path, file)
-        if path.endswith(".har"):
-            return _in_har(path, file)
-        return [] if b"\0" in first else _in_text(path, file)
+            yield from _in_gzip(path, file)
+        elif path.endswith(".har"):
+            yield from _in_har(path, file)
+        elif b"\0" not in first:
+            yield from _in_text(path, file)
 
 
-def _in_gzip(path: str, file: BinaryIO) -> list[Found]:
+def _in_gzip(path: str, file: BinaryIO) -> Iterator[Found]:
     try:
         with gzip.GzipFile(fileobj=file) as unpacked:
-            return _in_text(path, cast(BinaryIO, unpacked), UNPACKED_BYTES_MAX)
+            yield from _in_text(path, cast(BinaryIO, unpacked), UNPACKED_BYTES_MAX)
     except (EOFError, gzip.BadGzipFile, OSError) as error:
         raise Unreadable(f"it is no whole gzip file: {error}") from None
 
 
-def _in_har(path: str, file: BinaryIO) -> list[Found]:
+def _in_har(path: str, file: BinaryIO) -> Iterator[Found]:
     octets = file.read(HAR_BYTES_MAX + 1)
     if len(octets) > HAR_BYTES_MAX:
         raise Unreadable(f"it holds more than {HAR_BYTES_MAX} bytes")
     try:
-        uses = list(islice(har.uses(octets), FOUND_PER_FILE_MAX))
+        for use in har.uses(octets):
+            yield Found(path, use.entry, 0, use.subject, use.text, True)
     except ValueError as error:
         raise Unreadable(f"it is no HAR file: {error}") from None
-    return [Found(path, use.entry, 0, use.subject, use.text, True) for use in uses]
 
 
-def _in_text(path: str, file: BinaryIO, bytes_max: int | None = None) -> list[Found]:
+def _in_text(path: str, file: BinaryIO, bytes_max: int | None = None) -> Iterator[Found]:
     """Common names count only near what makes them likely, which may also come after them."""
-    candidates: list[tuple[Found, str]] = []
-    near: dict[str, list[int]] = {word: [] for word in dated_lines.NEAR}
+    undecided: deque[tuple[Found, str]] = deque()  # and what stands behind one, so that the order is kept
+    last = dict.fromkeys(dated_lines.NEAR, -NEAR_LINES)  # the line where each was last
+    before: set[Found] = set()  # of the portion before, which this one overlaps
     for number, offset, text in _lines(file, bytes_max):
-        for word in dated_lines.nearby(text):
-            if not near[word] or near[word][-1] != number:
-                near[word].append(number)
-        for use in dated_lines.uses(text):
-            found = Found(path, number, offset + use.column, use.subject, use.text, use.is_certain)
-            candidates.append((found, use.near))
-        if len(candidates) >= FOUND_PER_FILE_MAX:
-            break
-    kept = {found: None for found, word in candidates if not word or _is_near(near[word], found.line)}
-    return list(kept)
+        while undecided and undecided[0][0].line < number - NEAR_LINES:
+            found, word = undecided.popleft()
+            if _is_near(found, word, last):
+                yield found
+        last |= dict.fromkeys(dated_lines.nearby(text), number)
+        here = [
+            (Found(path, number, offset + use.column, use.subject, use.text, use.is_certain), use.near)
+            for use in dated_lines.uses(text)
+        ]
+        undecided += (one for one in here if one[0] not in before)
+        before = {found for found, _ in here}
+        while undecided and _is_near(*undecided[0], last):
+            yield undecided.popleft()[0]
+        if len(undecided) > UNDECIDED_MAX:
+            raise Unreadable(f"it has more than {UNDECIDED_MAX} common names within {NEAR_LINES} lines")
+    yield from (found for found, word in undecided if _is_near(found, word, last))
 
 
-def _is_near(lines: list[int], line: int) -> bool:
-    at = bisect_left(lines, line - NEAR_LINES)
-    return at < len(lines) and lines[at] <= line + NEAR_LINES
+def _is_near(found: Found, word: str, last: Mapping[str, int]) -> bool:
+    return not word or last[word] >= found.line - NEAR_LINES
 
 
 def _lines(file: BinaryIO, bytes_max: int | None) -> Iterator[tuple[int, int, str]]:
