@@ -9,6 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.cli.conftest import call
+from tests.cli.flaky import FlakyProxy
 from tests.support.patience import patient
 
 RECORDS = (
@@ -198,6 +199,16 @@ def test_a_run_that_was_cut_short_is_run_again(there, here, bring_over):
     assert code == 0
     assert report["here_already"]["zones"] == report["here_already"]["records"] == 1
     assert everything(here) == everything(there)
+
+
+def test_a_run_that_breaks_off_says_what_it_brought(there, here, monkeypatch):
+    monkeypatch.setenv("IMPORT_TOKEN", there.ready["api_token"])
+    with FlakyProxy(here.ready["api_base"], lambda number, _: "drop" if number else None) as between:
+        monkeypatch.setenv("EDGE_API_BASE", between)
+        done = call("import", "--from", there.ready["api_base"], "--json")
+
+    assert (done.code, "cannot be reached" in done.err) == (1, True), done.err
+    assert json.loads(done.out)["made"] == {"zones": 1}
 
 
 def test_what_is_refused_is_told_and_the_rest_comes_over(here, bring_over):

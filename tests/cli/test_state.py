@@ -109,6 +109,17 @@ def test_every_setting_is_what_it_was_after_export_and_apply(edgecli, kv_server,
     assert len(document.read(Path(written))["zones"]["site.example"]["settings"]) > 50
 
 
+def test_what_is_done_is_told_before_something_fails(edgecli, site):
+    """Also where JSON is printed in the end."""
+    write(site, '"http.host eq', '"http.hots eq')
+
+    done = edgecli("apply", str(site), "--yes", "--json")
+
+    assert (done.code, done.out) == (1, "")
+    assert "site.example: + record v6 AAAA 2001:db8::1\n" in done.err
+    assert "rules custom" not in done.err
+
+
 def test_differences_are_told_in_lines_and_an_exit_code(edgecli, site):
     edgecli("apply", str(site), "--yes")
     write(site, '"192.0.2.25"', '"192.0.2.26"')

@@ -195,6 +195,19 @@ def test_a_rule_in_the_way_everywhere_is_turned_off_and_nothing_else_changes(ser
     assert items[0]["score_threshold"] == 5
 
 
+def test_what_an_earlier_run_made_is_not_made_again(server, run):
+    """Each change is told once it is made: the next one may be refused."""
+    name, zone_id = deployed(server, run)
+    log = LOG.format(target="/b?a=evil1")
+
+    code, output = run("suggest", "-", "--zone", name, "--apply", "--json", text=log, server=server)
+    assert (code, "Made the exception for 942101." in output) == (0, True), output
+    code, output = run("suggest", "-", "--zone", name, "--apply", text=log, server=server)
+
+    assert (code, f"{name} has the exception for 942101 already." in output) == (0, True), output
+    assert [rule["action"] for rule in rules_of(server, zone_id)] == ["skip", "execute"]
+
+
 def test_a_zone_without_the_ruleset_is_refused_with_words(server, run):
     name = f"z{next(_numbers)}.example"
     server.make_zone(name)

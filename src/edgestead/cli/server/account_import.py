@@ -59,22 +59,22 @@ def import_account(
     wanted = frozenset(kinds or KINDS)
     report = Report(dry_run)
     theirs, ours = account_of(there, account), account_of(here, None)
-    rulesets = None
-    if "rulesets" in wanted:
-        rulesets = RulesetImport(there, here, f"/accounts/{theirs}", f"/accounts/{ours}", report)
-    if wanted & {"zones", "records", "settings", "rulesets"}:
-        import_zones(there, here, theirs, ours, zones, wanted, report, rulesets)
-    if rulesets is not None and not zones:
-        rulesets.account()
-    if "values" in wanted and not zones:
-        import_namespaces(there, here, theirs, ours, report)
-    if not kinds:
-        query: dict[str, object] = {"account.id": theirs, "per_page": ZONES_PER_PAGE}
-        chosen = [one for one in whole_list(there, "/zones", query) if not zones or one["name"] in zones]
-        report.left += left_behind(there, theirs, chosen)
-        report.left += () if zones else tokens_left(there, theirs)
-        report.left += signed_there(there, chosen)
-    (report.echo_json if as_json else report.echo)()
+    with report.told(as_json=as_json):
+        rulesets = None
+        if "rulesets" in wanted:
+            rulesets = RulesetImport(there, here, f"/accounts/{theirs}", f"/accounts/{ours}", report)
+        if wanted & {"zones", "records", "settings", "rulesets"}:
+            import_zones(there, here, theirs, ours, zones, wanted, report, rulesets)
+        if rulesets is not None and not zones:
+            rulesets.account()
+        if "values" in wanted and not zones:
+            import_namespaces(there, here, theirs, ours, report)
+        if not kinds:
+            query: dict[str, object] = {"account.id": theirs, "per_page": ZONES_PER_PAGE}
+            chosen = [one for one in whole_list(there, "/zones", query) if not zones or one["name"] in zones]
+            report.left += left_behind(there, theirs, chosen)
+            report.left += () if zones else tokens_left(there, theirs)
+            report.left += signed_there(there, chosen)
     if report.refused:
         raise SystemExit(1)
 

@@ -4,6 +4,8 @@ Owns  the counts by kind of thing, the refusals, how both read.
 Not   importing. Imports click and the standard library only.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import click
@@ -41,7 +43,19 @@ class Report:
         reason = "; ".join(failure.messages) if isinstance(failure, Refused) else failure.message
         self.refused.append(Refusal(what, reason))
 
-    def echo(self) -> None:
+    @contextmanager
+    def told(self, *, as_json: bool) -> Iterator[None]:
+        """Print it at the end; and what there is of it, where the run breaks off."""
+        tell = self._echo_json if as_json else self._echo
+        try:
+            yield
+        except BaseException:
+            if self._made or self._there or self.refused:
+                tell()
+            raise
+        tell()
+
+    def _echo(self) -> None:
         kinds = list(dict.fromkeys((*self._made, *self._there)))
         done = "would be made" if self.dry_run else "made"
         if kinds:
@@ -57,7 +71,7 @@ class Report:
         for line in self.left:
             click.echo(f"Not carried over: {words(line)}", err=True)
 
-    def echo_json(self) -> None:
+    def _echo_json(self) -> None:
         import json
 
         whole = {

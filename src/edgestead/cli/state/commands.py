@@ -5,6 +5,7 @@ Not   documents, nor where they come from (`cli.state.sources`). Imports click a
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +103,7 @@ def apply(source: str, zones: tuple[str, ...], yes: bool, dry_run: bool, as_json
 
     The records of a zone change in one transaction, or as few as its plan allows; `edgecli zone history`
     shows them, and `undo` or `restore` takes them back. DNS and the edge have each change when its line is
-    printed.
+    printed, with --json to stderr.
 
     \b
       edgecli apply edge.toml
@@ -119,7 +120,7 @@ def apply(source: str, zones: tuple[str, ...], yes: bool, dry_run: bool, as_json
         _show(found, stays, as_json=False)
     if confirmed(f"Make {counted(len(found), 'change')}?", yes=yes, verb="make", quiet=as_json):
         server = api()
-        make(server, account_of(server, None), found, names, tell=(lambda _: None) if as_json else click.echo)
+        make(server, account_of(server, None), found, names, tell=partial(click.echo, err=as_json))
         done = [change._asdict() for change in found]
         show_lines(done, f"{source}: {counted(len(found), 'change')} made.", as_json=as_json)
 

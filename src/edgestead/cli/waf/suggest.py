@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from edgestead.cli.waf.tuning import Proposal, Suggester
 
 MANAGED_ID = "4814384a9e5d4991b9815dcfc25d2f1f"  # where no zone is asked
+_SAID = ("action", "expression", "action_parameters", "enabled")  # what of a rule makes a difference
 Json = dict[str, Any]
 
 
@@ -68,7 +69,7 @@ def suggest(
     show(_told(suggester, changes), lambda: _echo(suggester, proposals, changes), as_json=as_json)
     if place is not None and (dry_run or apply):
         for change in changes:
-            _send(place, change, dry_run=dry_run)
+            _make(place, change, dry_run=dry_run, as_json=as_json)
         if not as_json:
             click.echo("The server would take all of it." if dry_run else "Done.")
 
@@ -167,12 +168,23 @@ def path_expression(paths: tuple[str, ...]) -> str:
     return f"http.request.uri.path in {{{' '.join(quoted)}}}"
 
 
-def _send(place: Place, change: Json, *, dry_run: bool) -> None:
+def _make(place: Place, change: Json, *, dry_run: bool, as_json: bool) -> None:
+    """Send a change and say so at once: the next one may fail. What an earlier run made is not made again."""
     request = change["request"]
+    named = f"the {change['kind']} for {', '.join(map(str, change['rules']))}"
+    if any(_is_same(rule, request["body"]) for rule in place.found.rules):
+        click.echo(f"{place.target.name} has {named} already.", err=as_json)
+        return
     query = {"dry_run": "true"} if dry_run else {}
     place.target.api.call(
         request["method"], request["path"], query=query, json_body=request["body"], repeat=False
     )
+    if not dry_run:
+        click.echo(f"Made {named}.", err=as_json)
+
+
+def _is_same(rule: Json, body: Json) -> bool:
+    return all(rule.get(member) == body.get(member) for member in _SAID)
 
 
 def _told(suggester: "Suggester", changes: list[Json]) -> Json:

@@ -4,6 +4,7 @@ Owns  finding the ruleset and the rule that executes it; how a threshold is writ
 Not   changing anything. Imports click and the standard library only.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -30,11 +31,15 @@ def threshold_of(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 class Deployed(NamedTuple):
-    """The managed ruleset, and where the zone executes it; `rule` None where it does not."""
+    """The managed ruleset, and where the zone executes it; `rule` None where it does not.
+
+    `rules` are all of the phase.
+    """
 
     managed: Json
     ruleset_id: str | None
     rule: Json | None
+    rules: Sequence[Json] = ()
 
 
 def find(target: Target) -> Deployed:
@@ -51,7 +56,7 @@ def find(target: Target) -> Deployed:
             f"{target.name} executes the managed ruleset in {len(rules)} rules, each with its own settings.",
             f"`edgecli ruleset get {PHASE}` shows them; the API changes each by its id.",
         )
-    return Deployed(managed, entrypoint["id"], rules[0] if rules else None)
+    return Deployed(managed, entrypoint["id"], rules[0] if rules else None, entrypoint["rules"])
 
 
 def managed_of(target: Target) -> Json:
