@@ -698,10 +698,25 @@ def test_a_zone_of_which_nothing_can_be_written_is_fetched_once_a_pause(world, a
         full.setattr(secondary, "take", refuse)
         full.setattr(secondary, "failed", refuse)
         assert [world.after(1) for _ in range(int(2.5 * pauses.PAUSE_SECONDS))].count(1) == 2
-    assert "what became of the transfer of zone example.org was not written" in caplog.text
+    assert "the transfer of zone example.org could not be finished" in caplog.text
 
     world.after(2 * pauses.PAUSE_SECONDS)
     assert world.serial == 7
+
+
+def test_a_zone_whose_settings_cannot_be_read_keeps_no_other_from_its_turn(world, api, caplog):
+    broken = api.post("/zones", {"name": "broken.test", "type": "secondary"}).result["id"]
+    api.post(f"/zones/{broken}/secondary_dns/incoming", {"name": "in", "peers": [world.peer]})
+
+    def spoil(tx):
+        settings.put(tx, broken, secondary.INCOMING, "{", world.now)
+        secondary.refresh_soon(world._call(), tx, world.id)
+
+    world.now += SECOND  # the other one is the last one in line
+    api.store.write(spoil).result(60)
+    world.after(0)
+
+    assert (world.serial, f"the transfer of zone {broken} could not be finished" in caplog.text) == (7, True)
 
 
 def test_a_signed_transfer_is_not_taken_once_that_is_switched_off(world, api):

@@ -10,7 +10,7 @@ No query and no request waits for this.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -27,7 +27,7 @@ from edgestead.server.control.pauses import Pauses
 from edgestead.store.control import Reader, Transaction
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import secondary
-from edgestead.usecases.zone.secondary import Changes, Content, Notice, Peer, Rr, Task, Unfit
+from edgestead.usecases.zone.secondary import Changes, Content, Notice, Peer, Rr, Task, Unfit, Waiting
 
 POLL_SECONDS: Final = 1.0
 TRANSFERS_MAX: Final = 4  # at a time; each has a thread
@@ -98,18 +98,18 @@ class Secondaries:
         """Begin with what is due, by its timers or a primary's word. Raises what reading the store raises."""
         await self._listen()
         if len(self._running) < TRANSFERS_MAX:
-            self._data.read(self._begin_due)
+            now_us = self._call().now_us
+            self._begin(self._data.read(lambda reader: secondary.waiting(reader, now_us)), now_us)
 
-    def _begin_due(self, reader: Reader) -> None:
-        now_us = self._call().now_us
+    def _begin(self, due: Iterable[Waiting], now_us: int) -> None:
         busy = self._pauses.running(now_us) | self._running.keys()
         accounts = Counter(running.account_id for running in self._running.values())
-        for waiting in secondary.waiting(reader, now_us):
+        for waiting in due:
             if len(self._running) == TRANSFERS_MAX:
                 break
             zone_id, account_id, _ = waiting
             if zone_id not in busy and accounts[account_id] < OF_AN_ACCOUNT_MAX:
-                task = asyncio.create_task(self._refresh(secondary.task_of(reader, self._platform, waiting)))
+                task = asyncio.create_task(self._refresh(waiting))
                 self._running[zone_id] = _Running(account_id, task)
                 accounts[account_id] += 1
                 task.add_done_callback(partial(self._forget, zone_id))
@@ -135,14 +135,17 @@ class Secondaries:
     def _forget(self, zone_id: str, _: object) -> None:
         del self._running[zone_id]
 
-    async def _refresh(self, task: Task) -> None:
+    async def _refresh(self, waiting: Waiting) -> None:
+        zone_id = name = waiting.zone_id
         try:
+            task = self._data.read(lambda reader: secondary.task_of(reader, self._platform, waiting))
+            name = task.name
             await self._ask(task)
         except Exception:
-            self._pauses.begin(task.zone_id, self._call().now_us)
-            log.warning("what became of the transfer of zone %s was not written", task.name, exc_info=True)
+            self._pauses.begin(zone_id, self._call().now_us)
+            log.warning("the transfer of zone %s could not be finished", name, exc_info=True)
         else:
-            self._pauses.forget(task.zone_id)
+            self._pauses.forget(zone_id)
 
     async def _ask(self, task: Task) -> None:
         problems = []

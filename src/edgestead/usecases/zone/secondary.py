@@ -406,8 +406,8 @@ def waiting(reader: Reader, now_us: int) -> list[Waiting]:
     return sorted(found, key=lambda one: (one.state.due_us, one.zone_id))
 
 
-def task_of(reader: Reader, platform: Platform, waiting: Waiting) -> Task:
-    zone_id, account_id, state = waiting
+def task_of(reader: Reader, platform: Platform, due: Waiting) -> Task:
+    zone_id, account_id, state = due
     stored = settings.one(reader, zone_id, INCOMING)
     incoming = _read_incoming(stored.value) if stored else None
     known = peers_of(reader, account_id)
