@@ -559,7 +559,7 @@ def test_a_slow_producer_of_one_account_does_not_hold_up_another_one(world, api)
 
 
 def test_a_catalog_of_which_nothing_can_be_written_is_fetched_once_a_pause(world, api, monkeypatch):
-    world.follow()
+    asked_for = world.follow()
     other = world.follow("other.test")
     world.says |= {"catalog.test": Listing(ONE), "other.test": OSError("refused")}
 
@@ -573,6 +573,9 @@ def test_a_catalog_of_which_nothing_can_be_written_is_fetched_once_a_pause(world
             world.after(1)
 
     assert [name for _, name, *_ in world.asked] == ["catalog.test", "other.test"] * 2
+    api.store.write(lambda tx: followed.ask_soon(tx, asked_for, world.now, again=True)).result(60)
+    world.after(1)
+    assert [name for _, name, *_ in world.asked][4:] == ["catalog.test"], "who asks does not wait"
     world.after(2 * pauses.PAUSE_SECONDS)
     assert api.get(f"{CATALOGS}/{other}").result["problem"] == "producer: refused"
 

@@ -704,6 +704,37 @@ def test_a_zone_of_which_nothing_can_be_written_is_fetched_once_a_pause(world, a
     assert world.serial == 7
 
 
+def pausing(world, monkeypatch, seconds, says=None):
+    """Let time pass in which nothing can be written of what a primary gives."""
+
+    def refuse(*_):
+        raise DiskFull
+
+    with monkeypatch.context() as full:
+        full.setattr(secondary, "take", refuse)
+        full.setattr(secondary, "failed", refuse)
+        for _ in range(0, int(seconds), pauses.PAUSE_SECONDS):
+            world.after(pauses.PAUSE_SECONDS, says)
+
+
+def test_a_zone_that_is_asked_for_does_not_wait_for_the_end_of_a_pause(world, api, monkeypatch):
+    pausing(world, monkeypatch, 3 * pauses.PAUSE_SECONDS_MAX)
+    assert world.after(1) == 0
+
+    api.store.write(lambda tx: secondary.refresh_soon(world._call(), tx, world.id)).result(60)
+
+    assert (world.after(1), world.serial) == (1, 7)
+
+
+def test_a_zone_expires_during_a_pause(world, monkeypatch):
+    world.after(0)
+    pausing(world, monkeypatch, EXPIRE - pauses.PAUSE_SECONDS, OSError("gone"))
+    assert not world.zone.lost
+
+    world.after(pauses.PAUSE_SECONDS)
+    assert world.zone.lost
+
+
 def test_a_zone_whose_settings_cannot_be_read_keeps_no_other_from_its_turn(world, api, caplog):
     broken = api.post("/zones", {"name": "broken.test", "type": "secondary"}).result["id"]
     api.post(f"/zones/{broken}/secondary_dns/incoming", {"name": "in", "peers": [world.peer]})

@@ -280,6 +280,22 @@ def test_a_step_that_cannot_be_written_is_asked_of_the_authority_once_a_pause(wa
     assert states_of(wanting, [zone_id]) == [["ordered"]]
 
 
+def test_a_certificate_that_is_ordered_again_does_not_wait_for_the_end_of_a_pause(wanting):
+    wanting.round()
+    wanting.refuses = lambda: True
+    for _ in range(10):
+        wanting.pass_(3_600)
+        wanting.round()
+    wanting.refuses = lambda: False
+    assert wanting.round() == 0
+
+    row, hosts = wanting.row(), orders.wanted_hosts(wanting.row())
+    asyncio.run(wanting.write(lambda tx: orders.order_for(wanting.call(), tx, row, hosts)))
+
+    wanting.pass_(1)
+    assert (wanting.round(), wanting.row().state) == (1, "ordered")
+
+
 def test_rows_of_which_nothing_can_be_written_leave_the_others_their_turn(wanting, monkeypatch):
     monkeypatch.setattr(orders_part, "STEPS_MAX", 1)
     wanting.round()

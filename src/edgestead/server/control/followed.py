@@ -80,7 +80,7 @@ class FollowedCatalogs:
 
     async def _refresh_due(self, now_us: int) -> None:
         """Some beside each other, one of each account: a producer that is slow holds up its own account."""
-        seen = set(self._pauses.running(now_us))
+        seen: set[str] = set()
         running: dict[asyncio.Task[None], str] = {}
         try:
             while self._begin_due(now_us, seen, running) or running:
@@ -95,9 +95,12 @@ class FollowedCatalogs:
     def _begin_due(self, now_us: int, seen: set[str], running: dict[asyncio.Task[None], str]) -> bool:
         """Returns whether any was begun."""
         before = len(running)
+        paused = self._pauses.running(now_us)
         while len(running) < CATALOGS_AT_ONCE:
             accounts = set(running.values())
-            task = self._data.read(lambda reader: following.due(reader, now_us, seen, accounts))  # noqa: B023
+            task = self._data.read(
+                lambda reader: following.due(reader, now_us, seen, paused, accounts)  # noqa: B023
+            )
             if task is None:
                 break
             seen.add(task.catalog.id)
@@ -114,7 +117,7 @@ class FollowedCatalogs:
         try:
             await self._ask(task)
         except Exception:
-            self._pauses.begin(task.catalog.id, self._call().now_us)
+            self._pauses.begin((task.catalog.id, task.state.due_us), self._call().now_us)
             log.warning("what became of the catalog %s was not written", task.catalog.name, exc_info=True)
         else:
             self._pauses.forget(task.catalog.id)

@@ -119,7 +119,7 @@ class OrdersPart:
         paused = self._pauses.running(now_us)
         limit = STEPS_MAX + len(paused)
         found = self._data.read(lambda reader: rows.due(reader, now_us, limit))
-        return [row for row in found if row.id not in paused][:STEPS_MAX]
+        return [row for row in found if (row.id, row.due_us) not in paused][:STEPS_MAX]
 
     async def _look(self) -> None:
         """For zones that should have a certificate; on a thread, since that goes through many records."""
@@ -150,8 +150,8 @@ class OrdersPart:
         try:
             await self._take(row)
         except Exception:
-            self._pauses.begin(row.id, self._call().now_us)
-            _log.warning("a step of the certificate for %s cannot be written", row.hosts, exc_info=True)
+            self._pauses.begin((row.id, row.due_us), self._call().now_us)
+            _log.warning("a step of the certificate for %s could not be finished", row.hosts, exc_info=True)
         else:
             self._pauses.forget(row.id)
 

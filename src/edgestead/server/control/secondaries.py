@@ -23,7 +23,7 @@ from edgestead.model.counters import Page, slot
 from edgestead.server.control import asking
 from edgestead.server.control.asking import Asking, Fetch, ask
 from edgestead.server.control.incoming import Found
-from edgestead.server.control.pauses import Pauses
+from edgestead.server.control.pauses import Due, Pauses
 from edgestead.store.control import Reader, Transaction
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import secondary
@@ -101,15 +101,17 @@ class Secondaries:
             now_us = self._call().now_us
             self._begin(self._data.read(lambda reader: secondary.waiting(reader, now_us)), now_us)
 
-    def _begin(self, due: Iterable[Waiting], now_us: int) -> None:
-        busy = self._pauses.running(now_us) | self._running.keys()
+    def _begin(self, found: Iterable[Waiting], now_us: int) -> None:
+        paused = self._pauses.running(now_us)
         accounts = Counter(running.account_id for running in self._running.values())
-        for waiting in due:
+        for waiting in found:
             if len(self._running) == TRANSFERS_MAX:
                 break
-            zone_id, account_id, _ = waiting
-            if zone_id not in busy and accounts[account_id] < OF_AN_ACCOUNT_MAX:
-                task = asyncio.create_task(self._refresh(waiting))
+            zone_id, account_id, state = waiting
+            due = zone_id, state.due_since_us(now_us)
+            is_busy = zone_id in self._running or due in paused
+            if not is_busy and accounts[account_id] < OF_AN_ACCOUNT_MAX:
+                task = asyncio.create_task(self._refresh(waiting, due))
                 self._running[zone_id] = _Running(account_id, task)
                 accounts[account_id] += 1
                 task.add_done_callback(partial(self._forget, zone_id))
@@ -135,17 +137,17 @@ class Secondaries:
     def _forget(self, zone_id: str, _: object) -> None:
         del self._running[zone_id]
 
-    async def _refresh(self, waiting: Waiting) -> None:
-        zone_id = name = waiting.zone_id
+    async def _refresh(self, waiting: Waiting, due: Due) -> None:
+        name = waiting.zone_id
         try:
             task = self._data.read(lambda reader: secondary.task_of(reader, self._platform, waiting))
             name = task.name
             await self._ask(task)
         except Exception:
-            self._pauses.begin(zone_id, self._call().now_us)
+            self._pauses.begin(due, self._call().now_us)
             log.warning("the transfer of zone %s could not be finished", name, exc_info=True)
         else:
-            self._pauses.forget(zone_id)
+            self._pauses.forget(waiting.zone_id)
 
     async def _ask(self, task: Task) -> None:
         problems = []

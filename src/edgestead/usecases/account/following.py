@@ -161,13 +161,23 @@ def delete(tx: Transaction, account_id: str, catalog_id: str) -> FollowedView:
     return view
 
 
-def due(reader: Reader, now_us: int, busy: Collection[str], accounts: Collection[str]) -> Task | None:
-    """The catalog whose time has come, and that waits longest; none of these, and none of these accounts."""
+def due(
+    reader: Reader,
+    now_us: int,
+    seen: Collection[str],
+    paused: Collection[tuple[str, int]],
+    accounts: Collection[str],
+) -> Task | None:
+    """The catalog whose time has come, and that waits longest: none that was seen, or pauses since that time;
+    none of these accounts.
+    """
     states = followed.states(reader)
     waiting = sorted((state.due_us, id_) for id_, state in states.items() if state.due_us <= now_us)
-    for _, catalog_id in waiting:
+    for due_us, catalog_id in waiting:
+        if catalog_id in seen or (catalog_id, due_us) in paused:
+            continue
         catalog = followed.one(reader, catalog_id)
-        if catalog is not None and catalog_id not in busy and catalog.account_id not in accounts:
+        if catalog is not None and catalog.account_id not in accounts:
             known = secondary.peers_of(reader, catalog.account_id)
             peers = [known[id_] for id_ in catalog.peers if id_ in known]
             keys = secondary.keys_of(reader, catalog.account_id, peers)

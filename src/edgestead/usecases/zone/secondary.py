@@ -109,6 +109,15 @@ class State(msgspec.Struct, frozen=True):
     lost: bool = True
     mixed: bool = False
 
+    @property
+    def expires_us(self) -> int:
+        return self.checked_us + self.expire * _US
+
+    def due_since_us(self, now_us: int) -> int:
+        """Of one that is due: since its timer ended or somebody asked, or since it expired behind that."""
+        has_expired = not self.lost and self.due_us < self.expires_us <= now_us
+        return self.expires_us if has_expired else self.due_us
+
 
 class Incoming(msgspec.Struct, frozen=True):
     """Which peers a zone is transferred from, the first one that answers.
@@ -645,12 +654,12 @@ def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
         return
     first = FIRST_RETRY_SECONDS if state.serial is None else state.retry
     pause = min(first << min(state.tries, 16), RETRY_SECONDS_MAX)
-    is_lost = state.lost or call.now_us >= state.checked_us + state.expire * _US
+    is_lost = state.lost or call.now_us >= state.expires_us
     if is_lost and not state.lost:
         _tell_lost(tx, task.zone_id, is_lost=True)
     due_us = call.now_us + jittered_us(pause)
     if not is_lost:
-        due_us = min(due_us, state.checked_us + state.expire * _US)
+        due_us = min(due_us, state.expires_us)
     new = msgspec.structs.replace(
         state,
         tries=state.tries + 1,
