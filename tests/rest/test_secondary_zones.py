@@ -660,21 +660,29 @@ def test_what_is_asked_for_during_an_attempt_in_vain_is_done_at_once(world, api)
     assert (world.asked[-1], world.serial) == (("other", 7, False), 8)
 
 
-def test_slow_primaries_of_one_account_do_not_hold_up_another_one(world, api):
-    world.after(0)
-    for number in range(secondaries.TRANSFERS_MAX):
-        slow = api.post("/zones", {"name": f"slow{number}.test", "type": "secondary"}).result["id"]
-        api.post(f"/zones/{slow}/secondary_dns/incoming", {"name": "in", "peers": [world.peer]})
-
+def move_to_another_account(world, account_id, zone_ids):
     def move(tx):
-        accounts.insert_account(tx, AccountRow("other", "other", "standard", 1, world.now))
+        accounts.insert_account(tx, AccountRow(account_id, account_id, "standard", 1, world.now))
         peer = settings.one(tx, CREDENTIALS.account_id, f"{secondary.PEERS}.{world.peer}")
-        settings.put(tx, "other", f"{secondary.PEERS}.{world.peer}", peer.value, world.now)
-        tx.run("update zones set account_id = 'other' where id = ?", (world.id,))
-        secondary.refresh_soon(world._call(), tx, world.id)
+        settings.put(tx, account_id, f"{secondary.PEERS}.{world.peer}", peer.value, world.now)
+        for zone_id in zone_ids:
+            tx.run("update zones set account_id = ? where id = ?", (account_id, zone_id))
+            secondary.refresh_soon(world._call(), tx, zone_id)
 
-    world.now += SECOND  # it is the last one in line
-    api.store.write(move).result(60)
+    world.now += SECOND  # they are the last ones in line
+    world.api.store.write(move).result(60)
+
+
+@pytest.mark.parametrize(("slow_accounts", "transfers"), [(1, 4), (2, 6), (3, 7)])
+def test_slow_primaries_of_some_accounts_do_not_hold_up_another_one(world, api, slow_accounts, transfers):
+    world.after(0)
+    slow = []
+    for number in range(secondaries.TRANSFERS_MAX * slow_accounts):
+        slow.append(api.post("/zones", {"name": f"slow{number}.test", "type": "secondary"}).result["id"])
+        api.post(f"/zones/{slow[-1]}/secondary_dns/incoming", {"name": "in", "peers": [world.peer]})
+    for number in range(slow_accounts):
+        move_to_another_account(world, f"slow{number}", slow[number::slow_accounts])
+    move_to_another_account(world, "other", [world.id])
     asked, waited = threading.Event(), []
 
     def fetch(peer, apex, *more):
@@ -687,7 +695,7 @@ def test_slow_primaries_of_one_account_do_not_hold_up_another_one(world, api):
     world._secondaries._asking._fetch = fetch
     world.after(0)
 
-    assert waited == [True] * secondaries.OF_AN_ACCOUNT_MAX
+    assert waited == [True] * transfers
 
 
 def test_a_zone_of_which_nothing_can_be_written_is_fetched_once_a_pause(world, api, monkeypatch, caplog):

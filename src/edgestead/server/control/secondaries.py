@@ -30,8 +30,7 @@ from edgestead.usecases.zone import secondary
 from edgestead.usecases.zone.secondary import Changes, Content, Notice, Peer, Rr, Task, Unfit, Waiting
 
 POLL_SECONDS: Final = 1.0
-TRANSFERS_MAX: Final = 4  # at a time; each has a thread
-OF_AN_ACCOUNT_MAX: Final = 3  # of those: primaries that do not answer hold up their own account
+TRANSFERS_MAX: Final = 8  # at a time; each has a thread, and what came so far in memory
 ENDING_SECONDS: Final = 2 * 86_400  # before a signature ends that a primary made; signers renew earlier
 LATE_MAX: Final = 100  # zones in the health of the server
 PART_PAUSE_SECONDS: Final = 0.02  # between two parts of a large one: writes of clients pass
@@ -102,15 +101,17 @@ class Secondaries:
             self._begin(self._data.read(lambda reader: secondary.waiting(reader, now_us)), now_us)
 
     def _begin(self, found: Iterable[Waiting], now_us: int) -> None:
+        """An account takes half of the places that others leave: its slow primaries hold up its own zones."""
         paused = self._pauses.running(now_us)
         accounts = Counter(running.account_id for running in self._running.values())
         for waiting in found:
-            if len(self._running) == TRANSFERS_MAX:
+            free = TRANSFERS_MAX - len(self._running)
+            if not free:
                 break
             zone_id, account_id, state = waiting
             due = zone_id, state.due_since_us(now_us)
             is_busy = zone_id in self._running or due in paused
-            if not is_busy and accounts[account_id] < OF_AN_ACCOUNT_MAX:
+            if not is_busy and accounts[account_id] < free:
                 task = asyncio.create_task(self._refresh(waiting, due))
                 self._running[zone_id] = _Running(account_id, task)
                 accounts[account_id] += 1
