@@ -654,6 +654,6 @@ def test_control_ends_while_an_authority_does_not_answer(wanting):
 
     asyncio.run(end_meanwhile())
     assert not goes_on.is_set(), "nobody waited"
-    assert [thread.name for thread in threading.enumerate()].count("apart") == 1
+    assert [thread.name for thread in threading.enumerate()].count("authority") == 1
     goes_on.set()
     assert wanting.row().state == "wanted"

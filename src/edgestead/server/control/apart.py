@@ -13,8 +13,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def apart(fn: Callable[..., T], *arguments: object) -> T:
-    """Raises what the call raises."""
+async def apart(name: str, fn: Callable[..., T], *arguments: object) -> T:
+    """`name` is the thread's. Raises what the call raises."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # what waits may be cancelled, the call cannot be
 
@@ -24,5 +24,5 @@ async def apart(fn: Callable[..., T], *arguments: object) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    threading.Thread(target=run, name="apart", daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     return await asyncio.wrap_future(done)

@@ -6,6 +6,7 @@ Not   a transfer (`server.control.incoming`); who is asked when (`server.control
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -18,6 +19,8 @@ from edgestead.server.control.signers import signer
 from edgestead.tables.tsig_keys import TsigRow
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone.secondary import Peer, Rr, Unfit
+
+_THREAD: Final = "transfer-in"
 
 Present = Callable[[], frozenset[Rr]]
 Fetch = Callable[[Peer, bytes, int | None, Present, bool, Key | None], Found]
@@ -45,12 +48,12 @@ class Asking:
         """Raises Unfit, OSError."""
         key = self._key(peer, keys)
         try:
-            return await apart(self._fetch, peer, apex, serial, present, whole, key)
+            return await apart(_THREAD, self._fetch, peer, apex, serial, present, whole, key)
         except Unfit:  # of changes alone: a primary that cannot do it right may give the whole zone
             if whole or serial is None or not peer.ixfr_enable:
                 raise
             without_changes = msgspec.structs.replace(peer, ixfr_enable=False)
-            return await apart(self._fetch, without_changes, apex, serial, present, False, key)
+            return await apart(_THREAD, self._fetch, without_changes, apex, serial, present, False, key)
 
     def _key(self, peer: Peer, keys: Mapping[str, TsigRow]) -> Key | None:
         """What the transfer is signed with. Raises Unfit: without a key that is wanted nothing is asked."""

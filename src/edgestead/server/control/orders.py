@@ -37,6 +37,7 @@ EDGE_SECONDS: Final = 6.0  # for the edge to show a proof: it looks for news eve
 
 _STATES = slot("edge_certificates", states.STATES[0])
 _OUTCOMES = {outcome: slot("edge_certificate_orders_total", outcome) for outcome in ("issued", "failed")}
+_THREAD: Final = "authority"
 _log = logging.getLogger("edgestead.server")
 
 Open = Callable[[str, Account, Registered], Authority]
@@ -128,8 +129,8 @@ class OrdersPart:
         if began < self._look_at:
             return
         self._look_at = began + LOOK_SECONDS  # also where it fails
-        found = await apart(self._data.read, orders.zones_without)
-        others = await apart(self._data.read, orders.changed_hosts)
+        found = await apart(_THREAD, self._data.read, orders.zones_without)
+        others = await apart(_THREAD, self._data.read, orders.changed_hosts)
         ended = time()
         self._look_at = ended + max(LOOK_SECONDS, LOOK_SHARE * (ended - began))
         if found:
@@ -202,7 +203,7 @@ class OrdersPart:
             return
         directory = self._directories[progress.failures % len(self._directories)]
         authority = await self._authority(directory)
-        order_url = await apart(authority.order, orders.wanted_hosts(row))
+        order_url = await apart(_THREAD, authority.order, orders.wanted_hosts(row))
         sealed = self._platform.seal.wrap(row.zone_id, new_key())
         method = self._data.read(lambda reader: orders.method_of(reader, row.zone_id))
         await self._data.write(
@@ -211,7 +212,7 @@ class OrdersPart:
 
     async def _publish(self, row: CertificateRow, progress: Progress) -> None:
         authority = await self._authority(self._directory(progress))
-        wanted = await apart(authority.proofs, progress.order_url, progress.method)
+        wanted = await apart(_THREAD, authority.proofs, progress.order_url, progress.method)
         await self._data.write(lambda tx: orders.proving(self._call(), tx, self._platform, row, wanted))
 
     async def _prove(self, row: CertificateRow, progress: Progress) -> None:
@@ -228,7 +229,7 @@ class OrdersPart:
             await self._data.write(lambda tx: orders.postponed(call, tx, row, due_us))
             return
         authority = await self._authority(self._directory(progress))
-        if await apart(authority.prove, progress.order_url, progress.method):
+        if await apart(_THREAD, authority.prove, progress.order_url, progress.method):
             await self._data.write(lambda tx: orders.ready(self._call(), tx, row))
         else:
             await self._wait(row, progress, "the authority has not looked at the proofs yet")
@@ -237,7 +238,7 @@ class OrdersPart:
         authority = await self._authority(self._directory(progress))
         hosts = orders.wanted_hosts(row)
         key = self._platform.seal.unwrap(row.zone_id, row.next_sealed)
-        chain = await apart(authority.finish, progress.order_url, key, hosts)
+        chain = await apart(_THREAD, authority.finish, progress.order_url, key, hosts)
         if chain is None:
             await self._wait(row, progress, "the authority has not issued it yet")
             return
@@ -286,7 +287,7 @@ class OrdersPart:
         """
         own_us = states.renewal_us(certificate_id, starts_us, ends_us)
         try:
-            said = await apart(authority.renewal, chain)
+            said = await apart(_THREAD, authority.renewal, chain)
         except Trouble:
             return min(own_us, self._call().now_us + states.RENEWAL_ASKED_SECONDS * states.SECOND_US)
         if said.renew_us is None:
