@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 
 class FlakyProxy:
-    """`plan(number, body)` decides for each request with a body, counted from 0: None forwards it, a number
-    is answered as that status, "drop" closes the connection without a word, "late drop" after forwarding.
+    """`plan(number, body)` decides for each request that has a body or deletes, counted from 0: None forwards
+    it, a number is answered as that status, "drop" closes the connection without a word, "late drop" after
+    forwarding.
     """
 
     def __init__(self, target, plan):
@@ -37,7 +38,7 @@ class FlakyProxy:
             def forward(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 verdict = None
-                if body:
+                if body or self.command == "DELETE":
                     with proxy.lock:
                         number, proxy.count = proxy.count, proxy.count + 1
                         proxy.bodies.append(body)
@@ -69,6 +70,6 @@ class FlakyProxy:
             def log_message(self, *arguments):
                 pass
 
-            do_GET = do_PUT = do_POST = do_DELETE = forward
+            do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = forward
 
         return Handler

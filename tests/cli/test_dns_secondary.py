@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.cli.flaky import FlakyProxy
+
 PRIMARY = "192.0.2.77"
 NAME = "over-tls.example"
 
@@ -45,3 +47,19 @@ def test_a_peer_over_tls_is_none_for_who_asked_without(edgecli, kv_server, peers
 
     assert sorted(peers().values()) == [(853, False), (853, True)]
     assert plain not in incoming["peers"]
+
+
+def test_an_add_that_was_cut_short_is_run_again(edgecli, kv_server, peers, monkeypatch):
+    """The peer and the zone are made by then, and what says that they belong together is not."""
+    with FlakyProxy(kv_server.ready["api_base"], lambda number, _: 400 if number == 2 else None) as base:
+        monkeypatch.setenv("EDGE_API_BASE", base)
+        cut = edgecli("dns", "secondary", "add", NAME, PRIMARY)
+    monkeypatch.setenv("EDGE_API_BASE", kv_server.ready["api_base"])
+    again = edgecli("dns", "secondary", "add", NAME, PRIMARY)
+    third = edgecli("dns", "secondary", "add", NAME, PRIMARY)
+
+    assert (cut.code, again.code, third.code) == (1, 0, 1), again.err
+    assert f"{NAME} already exists" in third.err
+    (zone,) = kv_server.call("GET", f"/zones?name={NAME}").result
+    incoming = kv_server.call("GET", f"/zones/{zone['id']}/secondary_dns/incoming").result
+    assert incoming["peers"] == list(peers())

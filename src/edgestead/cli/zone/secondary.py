@@ -4,7 +4,7 @@ Owns  arguments, options and output of the commands.
 Not   transfers: the server does them.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,11 @@ from edgestead.cli.table import show_lines, show_one
 from edgestead.cli.target import JSON, Command, Json, api, zone_first, zone_of
 from edgestead.cli.zone.dns_key import one_key
 
+if TYPE_CHECKING:
+    from edgestead.cli.http import Api
+
 PORT, TLS_PORT = 53, 853
+_NO_PRIMARIES = 9605
 TLS = click.option(
     "--tls", is_flag=True, help="Transfer over TLS only (RFC 9103), from port 853 where none is given."
 )
@@ -59,8 +63,10 @@ def add(
     account = account_of(server, None)
     key_id = one_key(key_name, account)["id"] if key_name else None
     peers = [peer_at(server, account, primary, key_id, tls=tls) for primary in primaries]
-    body = {"name": name, "type": "secondary", "account": {"id": account}}
-    made = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
+    made = _begun(server, account, name)
+    if made is None:
+        body = {"name": name, "type": "secondary", "account": {"id": account}}
+        made = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
     if signed:
         server.call("PATCH", f"/zones/{made['id']}/dnssec", json_body={"dnssec_presigned": True})
     path = f"/zones/{made['id']}/secondary_dns/incoming"
@@ -107,6 +113,22 @@ def transfer(zone: str | None, as_json: bool) -> None:
     server.call("POST", f"/zones/{found['id']}/secondary_dns/force_axfr", json_body={})
     words = f"{found['name']} is transferred; `edgecli dns secondary show` says whether it came."
     show_lines({"id": found["id"]}, words, as_json=as_json)
+
+
+def _begun(server: "Api", account: str, name: str) -> Json | None:
+    """The secondary zone of that name that has no primaries yet: an earlier `add` was cut short behind it."""
+    from edgestead.cli.http import Refused
+
+    query = {"name": name.removesuffix("."), "account.id": account}
+    for zone in server.call("GET", "/zones", query=query)["result"]:
+        if zone["type"] == "secondary":
+            try:
+                server.call("GET", f"/zones/{zone['id']}/secondary_dns/incoming")
+            except Refused as refusal:
+                if _NO_PRIMARIES in refusal.codes:
+                    return dict(zone)
+                raise
+    return None
 
 
 def peer_at(server: Any, account: str, place: str, key_id: str | None, *, tls: bool) -> str:
