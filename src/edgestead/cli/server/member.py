@@ -143,7 +143,7 @@ def remove(member: str, yes: bool, as_json: bool) -> None:
     found = _member_of(server, member)
     question = f"Remove {found['email']}, and every token that they made?"
     if confirmed(question, yes=yes, verb="remove", quiet=as_json):
-        server.call("DELETE", _path(server, "members", found["id"]))
+        server.call("DELETE", _path(server, "members", found["id"]), repeat=False)
         show_lines(found, f"{found['email']} is removed.", as_json=as_json)
 
 

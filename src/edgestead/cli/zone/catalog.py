@@ -80,7 +80,7 @@ def off(account: str | None, as_json: bool) -> None:
     \b
       edgecli dns catalog off
     """
-    done: Json = api().call("DELETE", _path(account))
+    done: Json = api().call("DELETE", _path(account), repeat=False)
     show_lines({"result": done.get("result")}, "There is no catalog now.", as_json=as_json)
 
 

@@ -103,7 +103,8 @@ def upload(zone: str | None, chain: Path, key: Path | None, replace: str | None,
     method, path = ("PATCH", f"{path}/{segment(replace)}") if replace else ("POST", path)
     if is_dry_run():
         tell_unsent(method, path, json.dumps({"certificate": chain_text, "private_key": _UNTOLD}).encode())
-    made = server.call(method, path, json_body={"certificate": chain_text, "private_key": key_text})["result"]
+    body = {"certificate": chain_text, "private_key": key_text}
+    made = server.call(method, path, json_body=body, repeat=bool(replace))["result"]
     day = made["expires_on"][:10]
     line = f"{found['name']}: {', '.join(made['hosts'])} until {day}, {made['id']}."
     show_lines(made, line, as_json=as_json)

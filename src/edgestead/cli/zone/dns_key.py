@@ -102,7 +102,7 @@ def add(
     if secret_file is not None:
         body["secret"] = str(secret_file.read(_SECRET_OCTETS_MAX)).strip()
     server = api()
-    made: Json = server.call("POST", _path(server, account), json_body=body)["result"]
+    made: Json = server.call("POST", _path(server, account), json_body=body, repeat=False)["result"]
     show_lines(made, *_lines(made), as_json=as_json)
 
 
@@ -158,7 +158,7 @@ def remove(name: str, account: str | None, yes: bool, as_json: bool) -> None:
     found = one_key(name, account)
     server = api()
     if confirmed(f"Remove the TSIG key {found['name']}?", yes=yes, verb="remove", quiet=as_json):
-        server.call("DELETE", f"{_path(server, account)}/{found['id']}")
+        server.call("DELETE", f"{_path(server, account)}/{found['id']}", repeat=False)
         show_lines({"id": found["id"]}, f"{found['name']} is removed.", as_json=as_json)
 
 

@@ -126,7 +126,7 @@ def dnssec(
         if value is not None and action != wanted:
             raise click.UsageError(f"--{option.replace('_', '-')} goes with `{wanted}`")
     if action == "roll":
-        server.call("POST", f"{path}/roll", json_body={} if role is None else {"role": role})
+        server.call("POST", f"{path}/roll", json_body={} if role is None else {"role": role}, repeat=False)
     elif action != "status":
         settings = {_SETTINGS[option]: value for option, value in options.items() if value is not None}
         body = {"status": "active" if action == "on" else "disabled"} | settings

@@ -187,7 +187,7 @@ def keep(zone: str | None, as_json: bool) -> None:
     """
     server = api()
     path = f"/zones/{zone_of(server, zone)['id']}/secondary_dns/keep"
-    kept: Json = server.call("POST", path, json_body={})["result"]
+    kept: Json = server.call("POST", path, json_body={}, repeat=False)["result"]
     show_lines(kept, f"{kept['name']} is a secondary zone by itself now.", as_json=as_json)
 
 
@@ -207,7 +207,7 @@ def unfollow(name: str, yes: bool, account: str | None, as_json: bool) -> None:
     catalog = _one(server, account, name)
     question = f"Follow {catalog['name']} no longer?"
     if confirmed(question, yes=yes, verb="unfollow", quiet=as_json):
-        server.call("DELETE", f"{_path(server, account)}/{catalog['id']}")
+        server.call("DELETE", f"{_path(server, account)}/{catalog['id']}", repeat=False)
         words = f"{catalog['name']} is not followed now; its zones stay."
         show_lines({"id": catalog["id"]}, words, as_json=as_json)
 
