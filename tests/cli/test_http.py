@@ -3,13 +3,16 @@
 import select
 import socket
 import threading
+from contextlib import suppress
 
 import pytest
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import ELSEWHERE, Api, Refused
 from edgestead.cli.source import Source, find_source
+from edgestead.testing.server import wait_until
 
+RESTART_SECONDS = 20
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 28\r\n\r\n{"success":true,"result":""}'
 
 
@@ -48,6 +51,79 @@ def test_a_connection_that_the_server_gave_up_while_it_was_idle_is_not_used_agai
     server.close()
     assert server.methods == [b"GET", b"PATCH"]
     api.close()
+
+
+def listening(port=0):
+    return socket.create_server(("127.0.0.1", port))
+
+
+def api_of(server, **named):
+    host, port = server.getsockname()
+    return Api(Source("EDGE_API_BASE", f"http://{host}:{port}", {}, None), **named)
+
+
+def read_head(connection):
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += connection.recv(65_536)
+
+
+@pytest.mark.parametrize("begun", [b"", ANSWER[:-5]])
+def test_a_server_that_is_silent_is_asked_once_and_not_called_unreachable(begun):
+    """It may be at what takes long, and would begin that anew."""
+    asked = []
+
+    def serve():
+        with suppress(OSError):
+            while True:
+                connection = server.accept()[0]
+                read_head(connection)
+                asked.append(connection)
+                connection.sendall(begun)
+
+    with listening() as server, api_of(server, answer_seconds=0.5, sleep=lambda seconds: None) as api:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(Failed, match=r"did not answer within 0\.5 s. It may still be at it") as failed:
+            api.call("POST", "/verify")
+        wait_until(lambda: asked, 60)
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+    assert len(asked) == 1
+    assert "reached" not in failed.value.message
+    asked[0].close()
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_a_server_that_starts_again_meanwhile_is_waited_for(repeat):
+    threads, pauses = [], []
+
+    def serve_one(server):
+        with server, server.accept()[0] as connection:
+            read_head(connection)
+            connection.sendall(ANSWER)
+
+    def start(server):
+        threads.append(threading.Thread(target=serve_one, args=(server,), daemon=True))
+        threads[-1].start()
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if sum(pauses) > RESTART_SECONDS:
+            start(listening(port))
+
+    server = listening()
+    port = server.getsockname()[1]
+    with api_of(server, sleep=sleep) as api:
+        start(server)
+        api.call("GET", "/one")
+        threads[0].join()
+        select.select([api._connection.sock], [], [], 60)  # its end has arrived
+
+        api.call("PATCH", "/two", repeat=repeat)
+
+    threads[1].join()
 
 
 def refused(api_base, status, *errors, name="EDGE_API_BASE"):

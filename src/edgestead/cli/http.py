@@ -9,6 +9,7 @@ import http.client
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -16,10 +17,11 @@ from edgestead.cli.dry_run import READS, is_dry_run, tell_unsent
 from edgestead.cli.failure import Failed, warn
 from edgestead.cli.source import Source
 
-SECONDS_MAX = 60  # for one connection attempt, one send, one receive
+SECONDS_MAX = 60  # for one connection attempt, one send; and one receive, where a command says nothing else
 ANSWER_BYTES_MAX = 256 << 20  # a bulk get of 100 values as JSON
 REFUSAL_BYTES_MAX = 1 << 20
 ATTEMPTS_MAX = 5
+ATTEMPTS_OVER_A_RESTART_MAX = 9  # of a server that answered before: 51 s of pauses
 RETRY_AFTER_SECONDS_MAX = 30
 CHUNK_BYTES = 65_536
 REPEATED_ALWAYS = frozenset({429})
@@ -72,9 +74,17 @@ def _chain(error: Mapping[str, Any]) -> Iterator[str]:
 class Api:
     """One keep-alive connection to the API, for one thread. Raises Failed, Refused."""
 
-    def __init__(self, source: Source, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        answer_seconds: float = SECONDS_MAX,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self.source = source
+        self._answer_seconds = answer_seconds
         self._sleep = sleep
+        self._has_answered = False
         try:
             parts = urlsplit(source.api_base)
             self._host, self._port = parts.hostname or "", parts.port
@@ -139,7 +149,9 @@ class Api:
         """The answer to a request, when it is a good one.
 
         A body that is not bytes needs its Content-Length in `headers`. `repeat` False is for what must not
-        happen twice; a 429 is repeated always, because then nothing has happened.
+        happen twice; a 429 is repeated always, because then nothing has happened. So is what a server that
+        answered before refuses to listen to: it starts again. One that has the request and is silent may be
+        at it for long, and is not asked again.
         """
         path_and_query = path + ("?" + urlencode(query, quote_via=quote) if query else "")
         if method not in READS and is_dry_run():
@@ -147,18 +159,19 @@ class Api:
             tell_unsent(method, path_and_query, content if isinstance(content, bytes) else b"".join(content))
         url = self._base_path + path_and_query
         sent = {**self.source.headers, "User-Agent": "edgecli", **(headers or {})}
-        for attempt in range(1, ATTEMPTS_MAX + 1):
+        for attempt in count(1):
             try:
                 answer = self._send(method, url, sent, body)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                if attempt == ATTEMPTS_MAX or not repeat or isinstance(error, ConnectionRefusedError):
+                if attempt >= self._attempts_max(error, repeat):
                     raise Failed(*self._unreachable(error)) from None
                 self._sleep(_pause_seconds(attempt, None))
                 continue
+            self._has_answered = True
             if answer.status == 200:
                 return answer
-            if attempt == ATTEMPTS_MAX or answer.status not in (REPEATED if repeat else REPEATED_ALWAYS):
+            if attempt >= ATTEMPTS_MAX or answer.status not in (REPEATED if repeat else REPEATED_ALWAYS):
                 break
             pause_seconds = _pause_seconds(attempt, answer.headers.get("Retry-After"))
             self.close()
@@ -172,6 +185,8 @@ class Api:
             while chunk := answer.read(CHUNK_BYTES):
                 missing = None if missing is None else missing - len(chunk)
                 yield chunk
+        except TimeoutError:
+            raise self._silent() from None
         except (OSError, http.client.HTTPException) as error:
             raise Failed(*self._unreachable(error)) from None
         if missing:
@@ -182,6 +197,11 @@ class Api:
             self._connection.close()
             self._connection = None
 
+    def _attempts_max(self, error: Exception, repeat: bool) -> int:
+        if isinstance(error, ConnectionRefusedError):  # nothing was sent
+            return ATTEMPTS_OVER_A_RESTART_MAX if self._has_answered else 1
+        return ATTEMPTS_MAX if repeat else 1
+
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], body: Body | None
     ) -> http.client.HTTPResponse:
@@ -190,13 +210,19 @@ class Api:
         if self._connection is None:
             kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
             self._connection = kind(self._host, self._port, timeout=SECONDS_MAX)
+        elif self._connection.sock is not None:
+            self._connection.sock.settimeout(SECONDS_MAX)
         try:
             self._connection.request(method, url, body() if body else None, dict(headers))
         except (BrokenPipeError, ConnectionResetError):
             # A server that refuses a body answers before it has read it: its reason is worth reading.
             if body is None:
                 raise
-        return self._connection.getresponse()
+        self._connection.sock.settimeout(self._answer_seconds)
+        try:
+            return self._connection.getresponse()
+        except TimeoutError:
+            raise self._silent() from None
 
     def _all_of(self, answer: http.client.HTTPResponse, bytes_max: int) -> bytes:
         content, length = [], 0
@@ -218,6 +244,11 @@ class Api:
             errors = []
         self.close()
         return Refused(request, answer.status, errors, answer.reason, self.source)
+
+    def _silent(self) -> Failed:
+        self.close()
+        where = f"The server at {self.source.api_base} ({self.source.name})"
+        return Failed(f"{where} did not answer within {self._answer_seconds:g} s. It may still be at it.")
 
     def _unreachable(self, error: Exception) -> tuple[str, ...]:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

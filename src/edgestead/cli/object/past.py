@@ -136,7 +136,7 @@ def _change(
     if not confirmed(question, yes=yes, verb="restore", quiet=as_json):
         return
     path = path_of(class_name, name, by_id, operation)
-    result = objects_api().call("POST", path, json_body=body, repeat=False)["result"]
+    result = objects_api(is_slow=True).call("POST", path, json_body=body, repeat=False)["result"]
     click.echo(f"{class_name} {name} is back. This undoes it:", err=True)
     show_lines(result, result["undo"], as_json=as_json)
 
@@ -165,7 +165,7 @@ def alarm(
 
     if (time is not None) + delete + run > 1:
         raise click.UsageError("Give a TIME, --delete or --run, and only one of them.")
-    server = objects_api()
+    server = objects_api(is_slow=run)
     path = path_of(class_name, name, by_id, "alarm")
     if run:
         if not server.call("POST", path, repeat=False)["result"]["ran"]:

@@ -135,7 +135,7 @@ def export(class_name: str, name: str, by_id: bool, file: Path, force: bool, as_
     to_stdout = str(file) == "-"
     if not to_stdout and not force and file.exists():
         raise Failed(f"{file} is there already; --force replaces it.")
-    server = objects_api()
+    server = objects_api(is_slow=True)
     path = path_of(class_name, name, by_id)
     chunks = server.chunks(server.request("GET", f"{path}/export"))
     if to_stdout:
@@ -188,7 +188,7 @@ def verify(class_name: str | None, name: str | None, by_id: bool, as_json: bool)
       edgecli object verify
       edgecli object verify Booking friday
     """
-    server = objects_api()
+    server = objects_api(is_slow=True)
     verdicts = list(_verdicts(server, class_name, name, by_id, show=not as_json))
     damaged = sum(bool(verdict["problems"]) for verdict in verdicts)
     show_lines(verdicts, f"{counted(len(verdicts), 'object')} checked, {damaged} damaged.", as_json=as_json)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 PAGE_ITEMS = 1_000
+SLOW_SECONDS_MAX = 3_600  # a handler of an alarm has 15 minutes, a method has no limit, copies have gigabytes
 BY_ID = click.option("by_id", "--id", is_flag=True, help="NAME is an object's id.")
 
 
@@ -26,12 +27,16 @@ def of_object(command: F) -> F:
     return click.argument("class_name", metavar="CLASS")(decorated)
 
 
-def objects_api() -> "Api":
-    """A connection to the objects' address that the environment names. Raises Failed."""
-    from edgestead.cli.http import Api
+def objects_api(*, is_slow: bool = False) -> "Api":
+    """A connection to the objects' address that the environment names. Raises Failed.
+
+    `is_slow` is what runs code of an object, or copies one.
+    """
+    from edgestead.cli.http import SECONDS_MAX, Api
     from edgestead.cli.source import find_objects_source
 
-    server = Api(find_objects_source(os.environ))
+    source = find_objects_source(os.environ)
+    server = Api(source, answer_seconds=SLOW_SECONDS_MAX if is_slow else SECONDS_MAX)
     click.get_current_context().call_on_close(server.close)
     return server
 

@@ -37,7 +37,7 @@ def call(
     """
     body = {"args": [_value(text) for text in arguments], "kwargs": dict(map(_named, named))}
     path = path_of(class_name, name, by_id, "call") + f"?method={_segment(method)}"
-    result = objects_api().call("POST", path, json_body=body, repeat=False)["result"]
+    result = objects_api(is_slow=True).call("POST", path, json_body=body, repeat=False)["result"]
     click.echo(json.dumps(result, indent=2, ensure_ascii=False))
 
 
