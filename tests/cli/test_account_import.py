@@ -249,6 +249,7 @@ def test_a_secret_with_a_blank_is_not_shown(here, monkeypatch):
     assert "secret" not in done.err.replace("IMPORT_TOKEN", "")
 
 
+LIMITED = "limited"  # of what is asked for too often
 PRODUCTS = {  # what the front of a server answers, as the hosted service would
     "/zones/{zone}/custom_pages": [
         {"id": "500_errors", "state": "customized"},
@@ -299,8 +300,10 @@ def hosted(there):
         def do_GET(self):
             path = self.path.removeprefix("/client/v4")
             if path in known:
-                envelope = {"success": True, "errors": [], "messages": [], "result": known[path]}
-                self.answer(200, json.dumps(envelope).encode())
+                limited = known[path] == LIMITED
+                errors = [{"code": 971, "message": "too many"}] if limited else []
+                envelope = {"success": not limited, "errors": errors, "messages": [], "result": known[path]}
+                self.answer(429 if limited else 200, json.dumps(envelope).encode())
                 return
             request = Request(base + path, headers={"authorization": self.headers["authorization"]})
             try:
@@ -313,6 +316,7 @@ def hosted(there):
         def answer(self, status, content):
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            self.send_header("Retry-After", "0")
             self.end_headers()
             self.wfile.write(content)
 
@@ -351,6 +355,21 @@ def test_what_is_not_carried_over_is_named(there, here, hosted, monkeypatch):
         call("import", "--from", hosted, "--zone", "example.net", "--dry-run", "--json").out.count("page")
         == 0
     )
+
+
+def test_what_nobody_could_look_at_is_named(there, here, monkeypatch, request):
+    """It may be there: a limit of requests says nothing of that."""
+    monkeypatch.setitem(PRODUCTS, "/accounts/{account}/r2/buckets", LIMITED)
+    monkeypatch.setitem(PRODUCTS, "/zones/{zone}/dnssec", LIMITED)
+    hosted = request.getfixturevalue("hosted")
+    monkeypatch.setenv("IMPORT_TOKEN", there.ready["api_token"])
+
+    told = call("import", "--from", hosted, "--dry-run")
+
+    words = "nobody could look whether there is one: too many [code: 971]"
+    assert f"Not carried over: the account: r2/buckets: {words}\n" in told.err
+    assert f"Not carried over: example.com: DNSSEC: {words}\n" in told.err
+    assert told.code == 0
 
 
 @pytest.mark.parametrize("command", ["import", "apply"])

@@ -3,7 +3,8 @@
 Owns  which products are looked for, and what to do about each.
 Not   what is carried over. Imports click and the standard library only.
 
-Nothing is said of what these credentials may not read: a token for the import need not see all products.
+Nothing is said of what these credentials may not read: a token for the import need not see all products. What
+was refused otherwise, as for too many requests, may be there, and is named.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from edgestead.cli.failure import counted
 from edgestead.cli.http import Api, Refused, segment
 from edgestead.cli.target import Json
 
-_ABSENT = frozenset({400, 401, 403, 404, 405, 410, 429, 501})
+_ABSENT = frozenset({400, 401, 403, 404, 405, 410, 501})
 
 
 class Product(NamedTuple):
@@ -76,10 +77,14 @@ def signed_there(there: Api, zones: Iterable[Json]) -> Iterator[str]:
             held = there.call("GET", f"/zones/{zone['id']}/dnssec")["result"] or {}
         except Refused as refusal:
             if refusal.status not in _ABSENT:
-                raise
+                yield _unseen(zone["name"], "DNSSEC", refusal)
             continue
         if zone.get("type") != "secondary" and held.get("status") in ("active", "pending"):
             yield keys_stay(zone["name"])
+
+
+def _unseen(where: str, what: str, refusal: Refused) -> str:
+    return f"{where}: {what}: nobody could look whether there is one: {refusal.messages[0]}"
 
 
 def keys_stay(zone: str) -> str:
@@ -91,7 +96,7 @@ def _line(there: Api, where: str, path: str, product: Product) -> Iterator[str]:
         found = there.call("GET", f"{path}/{product.path}")["result"]
     except Refused as refusal:
         if refusal.status not in _ABSENT:
-            raise
+            yield _unseen(where, product.path.partition("?")[0], refusal)
         return
     items = (
         next((one for one in found.values() if isinstance(one, list)), [])
