@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from edgestead.cli.failure import Failed
 from edgestead.cli.object import read, written
 from edgestead.cli.object.commands import COMMANDS
 from edgestead.objects.values import codec
@@ -232,14 +233,35 @@ def test_verify_reads_page_after_page_and_names_what_is_wrong(capsys):
             verdict = {"class": "Notes", "id": "1", "name": name, "pages": 1, "keys": 2, "problems": problems}
             return {"result": [verdict], "result_info": {"count": 1, "cursor": cursor, "log_problems": log}}
 
-    verdicts = list(read._verdicts(Server(), None, None, False, show=True))
+    verdicts = list(read._verdicts(Server(), None, None, False))
 
     assert [(one["object"], one["problems"]) for one in verdicts] == [
         ("the log", ["segment x"]),
         ("bad", ["no room"]),
         ("good", []),
     ]
-    assert capsys.readouterr().out == " the log: segment x\nNotes bad: no room\n"
+    tally = read._Tally()
+    read._echo_verdicts(tally.counted(verdicts), tally)
+    printed = " the log: segment x\nNotes bad: no room\n3 objects checked, 2 damaged.\n"
+    assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_what_was_verified_is_told_before_a_later_page_fails(edgecli_alone, monkeypatch, options):
+    """No verdict waits for the last: there may be millions."""
+
+    class Server:
+        def call(self, method: str, path: str, *, query: dict[str, Any]) -> dict[str, Any]:
+            if "cursor" in query:
+                raise Failed("gone")
+            verdict = {"class": "Notes", "id": "1", "name": "bad", "pages": 1, "keys": 2, "problems": ["x"]}
+            return {"result": [verdict], "result_info": {"cursor": "Notes/1", "log_problems": []}}
+
+    monkeypatch.setattr(read, "objects_api", lambda *_, **__: Server())
+    done = edgecli_alone("object", "verify", *options)
+
+    assert (done.code, done.err) == (1, "Error: gone\n")
+    assert "bad" in done.out
 
 
 def test_verify_looks_at_one_or_all(edgecli):

@@ -15,7 +15,7 @@ import click
 from edgestead.cli.failure import Failed, counted
 from edgestead.cli.object.moments import when
 from edgestead.cli.object.target import objects, objects_api, of_object, path_of
-from edgestead.cli.table import show_lines, show_list, show_one, words
+from edgestead.cli.table import show, show_lines, show_list, show_one, words
 from edgestead.cli.target import JSON, Command, Json
 
 if TYPE_CHECKING:
@@ -189,27 +189,45 @@ def verify(class_name: str | None, name: str | None, by_id: bool, as_json: bool)
       edgecli object verify Booking friday
     """
     server = objects_api(is_slow=True)
-    verdicts = list(_verdicts(server, class_name, name, by_id, show=not as_json))
-    damaged = sum(bool(verdict["problems"]) for verdict in verdicts)
-    show_lines(verdicts, f"{counted(len(verdicts), 'object')} checked, {damaged} damaged.", as_json=as_json)
-    if damaged:
+    tally = _Tally()
+    verdicts = tally.counted(_verdicts(server, class_name, name, by_id))
+    show(verdicts, lambda: _echo_verdicts(verdicts, tally), as_json=as_json)
+    if tally.damaged:
         sys.exit(1)
 
 
-def _verdicts(
-    server: "Api", class_name: str | None, name: str | None, by_id: bool, *, show: bool
-) -> Iterator[Json]:
+class _Tally:
+    """What was found, while it is printed: there may be millions of objects."""
+
+    def __init__(self) -> None:
+        self.objects = self.damaged = 0
+
+    def counted(self, verdicts: Iterable[Json]) -> Iterator[Json]:
+        for verdict in verdicts:
+            self.objects += 1
+            self.damaged += bool(verdict["problems"])
+            yield verdict
+
+
+def _echo_verdicts(verdicts: Iterable[Json], tally: _Tally) -> None:
+    for verdict in verdicts:
+        for problem in verdict["problems"]:
+            click.echo(f"{verdict['class']} {words(verdict['object'])}: {words(problem)}")
+    click.echo(f"{counted(tally.objects, 'object')} checked, {tally.damaged} damaged.")
+
+
+def _verdicts(server: "Api", class_name: str | None, name: str | None, by_id: bool) -> Iterator[Json]:
     if class_name is not None and name is not None:
         verdict = server.call("POST", path_of(class_name, name, by_id, "verify"))["result"]
         found: Iterable[Json] = [{"class": class_name, "name": name, "id": name, **verdict}]
     else:
         found = _all_verdicts(server, class_name)
     for one in found:
-        called = one["name"] or one["id"]
-        if show:
-            for problem in one["problems"]:
-                click.echo(f"{one['class']} {words(called)}: {words(problem)}")
-        yield {"class": one["class"], "object": called, **{key: one[key] for key in _VERDICT}}
+        yield {
+            "class": one["class"],
+            "object": one["name"] or one["id"],
+            **{key: one[key] for key in _VERDICT},
+        }
 
 
 def _all_verdicts(server: "Api", class_name: str | None) -> Iterator[Json]:
