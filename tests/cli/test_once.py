@@ -2,6 +2,7 @@
 
 import pytest
 
+from edgestead.cli.http import PERHAPS
 from tests.cli.conftest import call
 from tests.cli.flaky import FlakyProxy
 
@@ -40,3 +41,13 @@ def test_it_is_sent_once(edgecli, project, kv_server, monkeypatch, before, comma
         done = call(*command)
 
     assert (done.code, proxy.count) == (1, 1), done.err
+    assert done.err.endswith(f"{PERHAPS}\n")
+
+
+def test_what_was_not_sent_is_not_said_to_be_done(edgecli, kv_server, monkeypatch):
+    with FlakyProxy(kv_server.ready["api_base"], lambda *_: None) as base:
+        pass
+    monkeypatch.setenv("EDGE_API_BASE", base)
+    done = edgecli("zone", "create", NAME)
+
+    assert (done.code, "cannot be reached" in done.err, PERHAPS in done.err) == (1, True, False)

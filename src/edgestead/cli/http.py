@@ -30,6 +30,8 @@ REPEATED = REPEATED_ALWAYS | {500, 502, 503, 504}
 BASE_PATH = "/client/v4"
 ELSEWHERE = "--from"  # the source's name of somebody else's server
 _HERE = frozenset({"127.0.0.1", "::1", "localhost"})
+PERHAPS = "It may have been done all the same: look before you run it again."
+_LOST = (http.client.HTTPException, ConnectionResetError, BrokenPipeError)  # behind what was sent
 _NO_ROUTE = 7003
 _BAD_CREDENTIALS = frozenset({6003, 9109, 10000})
 
@@ -165,7 +167,8 @@ class Api:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 if attempt >= self._attempts_max(error, repeat):
-                    raise Failed(*self._unreachable(error)) from None
+                    perhaps = () if repeat or not isinstance(error, _LOST) else (PERHAPS,)
+                    raise Failed(*self._unreachable(error), *perhaps) from None
                 self._sleep(_pause_seconds(attempt, None))
                 continue
             self._has_answered = True
