@@ -113,6 +113,16 @@ HELLO = first_message()
 ANNOUNCED = b"PROXY TCP4 192.0.2.1 192.0.2.2 4711 443\r\n"
 
 
+async def listening(certificates, *, announces):
+    edge = Bench().edge
+    edge.loop = asyncio.get_running_loop()
+    edge.trust = Trust([ip_network("127.0.0.0/8")] if announces else [])
+    http, https = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
+    served = listener.Listener(edge, proxy_protocol=announces, certificates=certificates)
+    await served.open(http, https)
+    return served, https.getsockname()
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -140,14 +150,8 @@ def test_a_client_that_ends_in_the_middle_of_its_first_words_is_dropped_at_once(
     monkeypatch.setattr(listener, "_Arrival", Counted)
 
     async def talk():
-        edge = Bench().edge
-        edge.loop = asyncio.get_running_loop()
-        announces = said[0].startswith(b"PROXY")
-        edge.trust = Trust([ip_network("127.0.0.0/8")] if announces else [])
-        http, https = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
-        served = listener.Listener(edge, proxy_protocol=announces, certificates=certificates)
-        await served.open(http, https)
-        reader, writer = await _connect(https.getsockname(), said[0])
+        served, address = await listening(certificates, announces=said[0].startswith(b"PROXY"))
+        reader, writer = await _connect(address, said[0])
         for more in said[1:]:
             await looked.wait()
             writer.write(more)
@@ -163,6 +167,39 @@ def test_a_client_that_ends_in_the_middle_of_its_first_words_is_dropped_at_once(
 
     assert asyncio.run(talk()) == 0
     assert len(looks) < 20
+
+
+def test_a_client_waits_for_its_next_words_where_the_kernel_says_that_there_are_some(
+    certificates, monkeypatch
+):
+    """As a kernel does that is short of memory: it heeds no SO_RCVLOWAT then."""
+    monkeypatch.setattr(socket, "SO_RCVLOWAT", socket.SO_KEEPALIVE)
+    monkeypatch.setattr(listener, "AGAIN_SECONDS", 0.01)
+    looked, is_read = asyncio.Event(), []
+
+    class Watched(listener._Arrival):
+        def _look(self):
+            is_for_nothing = self._seen == 40 and not looked.is_set()
+            super()._look()
+            if is_for_nothing:
+                is_read.append(self._listener.loop.remove_reader(self._socket))
+                looked.set()
+
+    monkeypatch.setattr(listener, "_Arrival", Watched)
+
+    async def talk():
+        served, address = await listening(certificates, announces=False)
+        reader, writer = await _connect(address, HELLO[:40])
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await looked.wait()
+            writer.write(HELLO[40:])
+            said = await reader.read(1)
+        served.close()
+        writer.close()
+        return said
+
+    assert asyncio.run(talk()) == b"\x16", "a handshake"
+    assert is_read == [False], "it is not read until the next look"
 
 
 def test_a_look_at_the_certificates_that_fails_is_not_the_last_one(certificates, monkeypatch):

@@ -33,6 +33,9 @@ ACCEPTS_AT_ONCE = 16  # half a millisecond, before other things on the loop get 
 PAUSE_SECONDS = 0.5  # when there are no descriptors left
 LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 
+AGAIN_SECONDS = 0.1  # before another look, where the last one was for nothing
+
+_CLOSE_WAIT = 8  # the state of a connection whose other end has ended, the first octet of TCP_INFO
 _ACME_ALONE = b"\x00\x0b\x0aacme-tls/1"  # RFC 8737 §3: the client offers nothing else
 _NUMBERS = {"1.2": 0x0303, "1.3": 0x0304}  # of versions, in a hello
 log = logging.getLogger(__name__)
@@ -199,6 +202,7 @@ class _Arrival:
         self._reads: Callable[[bytes], bool] = self._read_hello
         self._seen = 0  # bytes that were there at the last look
         self._late: asyncio.TimerHandle | None = None  # while it is waited for
+        self._again: asyncio.TimerHandle | None = None  # while it is not even looked at
 
     def start(self, *, announced: bool) -> None:
         if announced:
@@ -223,9 +227,12 @@ class _Arrival:
             self._late.cancel()
             self._late = None
             self._listener.loop.remove_reader(self._socket)
+        if self._again is not None:
+            self._again.cancel()
 
     def _look(self) -> None:
         try:
+            has_ended = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _CLOSE_WAIT
             data = self._socket.recv(hello.HELLO_BYTES_MAX + 1, socket.MSG_PEEK)
             more = bool(data) and self._reads(data)
         except (BlockingIOError, InterruptedError):
@@ -240,10 +247,10 @@ class _Arrival:
         except (OSError, proxy_header.BadHeader):
             self.drop()
             return
-        if not data:
+        if not data or (more and has_ended):
             self.drop()
         elif more and len(data) == self._seen:
-            self.drop()  # its end is readable all the while, too: no more will come
+            self._look_later()
         elif more:
             self._wait_for(len(data) + 1)
 
@@ -251,6 +258,12 @@ class _Arrival:
         """Not look before so many bytes are there: what is only looked at stays readable."""
         self._seen = count - 1
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
+
+    def _look_later(self) -> None:
+        """The kernel wakes who waits for more without any when it is short of memory for what comes."""
+        loop = self._listener.loop
+        loop.remove_reader(self._socket)
+        self._again = loop.call_later(AGAIN_SECONDS, loop.add_reader, self._socket, self._look)
 
     def _say(self, taken: bytes, last: bytes) -> None:
         """The last word. What was only looked at is read first: else the kernel resets the connection."""
