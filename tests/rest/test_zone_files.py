@@ -373,6 +373,22 @@ class TestImport:
         assert remark["message"].startswith("Change 1 of the zone has a part of the file, and stays:")
         assert len(api.get(records).result) == 16
 
+    def test_what_one_import_leaves_is_said_to_its_client_alone(self, cut, monkeypatch):
+        """A group of writes that cannot be committed gives one refusal to everybody in it."""
+        really, shared = importing.add, Unavailable()
+
+        def add(*arguments):
+            if arguments[-1] is not None:
+                raise shared
+            return really(*arguments)
+
+        monkeypatch.setattr(importing, "add", add)
+
+        answer = cut()
+
+        assert (answer.status, len(answer.json["messages"])) == (503, 1)
+        assert shared.remarks == ()
+
     def test_an_unknown_zone_is_not_found(self, api):
         body, headers = form(file="a A 192.0.2.1")
         unknown = f"/zones/{'f' * 32}/dns_records"

@@ -78,6 +78,12 @@ class EdgeError(Exception):
     def message(self) -> str:
         return self.wording.format(**self.facts)
 
+    def with_remarks(self, remarks: tuple[str, ...]) -> "EdgeError":
+        """The same refusal with more to say. This one stays as it is: other callers may have it, too."""
+        found = type(self).__new__(type(self), *self.args)
+        found.__dict__.update(self.__dict__, remarks=self.remarks + remarks)
+        return found
+
 
 class BadRequest(EdgeError):
     """The request is wrong and stays wrong when repeated."""

@@ -145,14 +145,14 @@ async def _write(zone_id: str, api: AppContext, call: Call, plan: Plan, write: W
             done = await write(partial(_portion, call, api.platform, zone_id, drafts, done.sequence))
             total += done.records
     except EdgeError as refusal:
-        if done.sequence is not None:
-            refusal.remarks += await _take_back(zone_id, api, call, done.sequence)
-        raise
+        if done.sequence is None:
+            raise
+        raise refusal.with_remarks(await _take_back(zone_id, api, call, done.sequence)) from refusal
     return total
 
 
 async def _take_back(zone_id: str, api: AppContext, call: Call, sequence: int) -> tuple[str, ...]:
-    """Also when the caller's own right ended meanwhile. Returns what else there is to say than why."""
+    """Also when the caller's own right ended meanwhile. Returns remarks on what stays."""
     try:
         return await api.barrier.write(
             lambda tx: importing.take_back(call, tx, api.platform, zone_id, sequence)
