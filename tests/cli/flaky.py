@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 class FlakyProxy:
     """`plan(number, body)` decides for each request that has a body or deletes, counted from 0: None forwards
     it, a number is answered as that status, "drop" closes the connection without a word, "late drop" after
-    forwarding.
+    forwarding. Answers to paths that end in `cut` break off half-way.
     """
 
-    def __init__(self, target, plan):
+    def __init__(self, target, plan=lambda number, body: None, *, cut="nothing"):
+        self.cut = cut
         self.target = urlsplit(target)
         self.plan = plan
         self.count = 0
@@ -65,6 +66,9 @@ class FlakyProxy:
                 if status == 429:
                     self.send_header("Retry-After", "0")
                 self.end_headers()
+                if self.path.endswith(proxy.cut):
+                    self.close_connection = True
+                    content = content[: len(content) // 2]
                 self.wfile.write(content)
 
             def log_message(self, *arguments):

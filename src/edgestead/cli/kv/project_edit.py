@@ -5,12 +5,11 @@ Not   creating the namespace. Imported only by `namespace create`.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgestead.cli import files
 from edgestead.cli.failure import Failed
 from edgestead.cli.kv.project import Project, parse
 
@@ -53,7 +52,8 @@ def write(project: Project, addition: Addition) -> None:
         entry = _entry(check, addition.env, addition.binding)
         if entry is None or entry.get(addition.member) != addition.id:
             raise ValueError("its layout is not understood")
-        _replace(path, new)
+        with files.written(path) as file:
+            file.write(new.encode())
     except (OSError, ValueError) as error:
         raise Failed(
             f"The namespace {addition.id} is created, but {path} cannot be changed: {error}",
@@ -74,23 +74,6 @@ def _entry(project: Project, env: str | None, binding: str) -> dict[str, Any] | 
     if not project.has(env):
         return None
     return next((entry for entry in project.namespaces(env) if entry.get("binding") == binding), None)
-
-
-def _replace(path: Path, text: str) -> None:
-    """By temporary file and rename: a crash leaves the old file or the new one."""
-    path = path.resolve()
-    mode = path.stat().st_mode & 0o777
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 # The snippet

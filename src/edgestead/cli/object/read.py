@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from edgestead.cli import files
 from edgestead.cli.failure import Failed, counted
 from edgestead.cli.object.moments import when
 from edgestead.cli.object.target import objects, objects_api, of_object, path_of
@@ -132,27 +133,17 @@ def export(class_name: str, name: str, by_id: bool, file: Path, force: bool, as_
       sqlite3 friday.sqlite 'SELECT count(*) FROM seats'
       edgecli object export Booking friday friday.json
     """
-    to_stdout = str(file) == "-"
-    if not to_stdout and not force and file.exists():
+    if file != files.STDOUT and not force and file.exists():
         raise Failed(f"{file} is there already; --force replaces it.")
     server = objects_api(is_slow=True)
     path = path_of(class_name, name, by_id)
     chunks = server.chunks(server.request("GET", f"{path}/export"))
-    if to_stdout:
-        for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
+    if file.suffix == ".json":
+        chunks = _document(server, path, file.with_name(f".{file.name}.{os.getpid()}.sqlite"), chunks)
+    with files.written(file) as target:
+        length = _write(target, chunks)
+    if file == files.STDOUT:
         return
-    aside, copy = (file.with_name(f".{file.name}.{os.getpid()}{end}") for end in ("", ".sqlite"))
-    try:
-        if file.suffix == ".json":
-            chunks = _document(server, path, copy, chunks)
-        with aside.open("xb") as target:
-            length = _write(target, chunks)
-            os.fsync(target.fileno())
-        aside.replace(file)
-    finally:
-        for one in (aside, copy):
-            one.unlink(missing_ok=True)
     found = {"file": str(file), "bytes": length}
     show_lines(found, f"{file}: {counted(length, 'byte')}.", as_json=as_json)
 
@@ -161,9 +152,12 @@ def _document(server: "Api", path: str, copy: Path, chunks: Iterable[bytes]) -> 
     """The object as JSON, by way of a copy in a file."""
     from edgestead.cli.object.written import document
 
-    with copy.open("xb") as target:
-        _write(target, chunks)
-    yield from document(copy, server.call("GET", path)["result"])
+    try:
+        with copy.open("xb") as target:
+            _write(target, chunks)
+        yield from document(copy, server.call("GET", path)["result"])
+    finally:
+        copy.unlink(missing_ok=True)
 
 
 def _write(target: BinaryIO, chunks: Iterable[bytes]) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgestead.cli import files
 from edgestead.cli.failure import Failed, confirmed, counted
 from edgestead.cli.state.plan import Change, changes, unnamed
 from edgestead.cli.state.sources import FORMS, HERE, TRANSFER
@@ -62,10 +63,11 @@ def export(source: str, zones: tuple[str, ...], output: Path | None, as_json: bo
         raise Failed(f"There is no zone {', '.join(missing)}.", _where_zones_are(source))
     _tell_left(left)
     text = document.write(state, as_json=as_json or (output is not None and output.suffix == ".json"))
-    if output is None:
+    if output is None or output == files.STDOUT:
         click.echo(text, nl=False)
     else:
-        output.write_text(text)
+        with files.written(output) as file:
+            file.write(text.encode())
         click.echo(f"{output}: {counted(len(state['zones']), 'zone')}.")
 
 

@@ -4,11 +4,12 @@ Owns  arguments, options and output of the two commands; the form that an import
 Not   what a zone file may hold: the server says. Imports click and the standard library only.
 """
 
+from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from edgestead.cli.files import read_opened
+from edgestead.cli import files
 from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command, api, zone_first, zone_of
 
@@ -33,7 +34,7 @@ def import_file(zone: str | None, file: BinaryIO, proxied: bool, dry_run: bool, 
     import json
     import secrets
 
-    content = read_opened(file, "The file", FILE_BYTES_MAX)
+    content = files.read_opened(file, "The file", FILE_BYTES_MAX)
     server = api()
     found = zone_of(server, zone)
     boundary = secrets.token_hex(16)
@@ -54,12 +55,17 @@ def import_file(zone: str | None, file: BinaryIO, proxied: bool, dry_run: bool, 
 @click.command("export", cls=Command)
 @zone_first
 @click.option(
-    "-o", "--output", metavar="FILE", type=click.File("wb", lazy=True), default="-", help="Default: stdout."
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    default=files.STDOUT,
+    help="Default: stdout.",
 )
 @click.option("--served", is_flag=True, help="What DNS answers instead of what is stored: see below.")
 @click.option("--unsigned", is_flag=True, help="With --served: without signatures, denials and keys.")
 @click.option("--key", metavar="NAME", help="With --served: the TSIG key that may transfer the zone.")
-def export_file(zone: str | None, output: BinaryIO, served: bool, unsigned: bool, key: str | None) -> None:
+def export_file(zone: str | None, output: Path, served: bool, unsigned: bool, key: str | None) -> None:
     """Print a zone's records as a zone file, which `import` takes back.
 
     With --served it is the zone as DNS serves it, signed if it is: with its SOA and NS, the edge's addresses
@@ -82,8 +88,9 @@ def export_file(zone: str | None, output: BinaryIO, served: bool, unsigned: bool
         chunks = zone_file(found["name"], key, unsigned=unsigned)
     else:
         chunks = server.chunks(server.request("GET", f"/zones/{found['id']}/dns_records/export"))
-    for chunk in chunks:
-        output.write(chunk)
+    with files.written(output) as file:
+        for chunk in chunks:
+            file.write(chunk)
 
 
 def _form(boundary: str, content: bytes, proxied: bool) -> bytes:
