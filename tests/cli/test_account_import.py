@@ -256,7 +256,7 @@ PRODUCTS = {  # what the front of a server answers, as the hosted service would
         {"id": "x", "state": "default"},
     ],
     "/zones/{zone}/pagerules": [{"id": "1"}, {"id": "2"}],
-    "/accounts/{account}/r2/buckets": {"buckets": [{"name": "pictures"}]},
+    "/accounts/{account}/r2/buckets": {"buckets": [{"name": "pictures"}, {"name": "texts"}]},
     "/accounts/{account}/rules/lists": [],
 }
 
@@ -333,7 +333,7 @@ def hosted(there):
 
 
 LEFT = [
-    "the account: 1 bucket of R2: docs/differences.md lists what is not here",
+    "the account: 2 buckets of R2: docs/differences.md lists what is not here",
     "example.com: 1 custom page: a rule's own response has its text: docs/how-to/edge-rules.md",
     "example.com: 2 page rules: write redirects and headers as rules: docs/how-to/edge-rules.md",
 ]

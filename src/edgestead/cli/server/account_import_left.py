@@ -106,4 +106,5 @@ def _line(there: Api, where: str, path: str, product: Product) -> Iterator[str]:
     # Every custom page is listed; one that nobody made has the state "default".
     count = sum(not (isinstance(one, dict) and one.get("state") == "default") for one in items or ())
     if count:
-        yield f"{where}: {counted(count, product.thing)}: {product.next_step}"
+        name, *of = product.thing.split(" of ")
+        yield f"{where}: {' of '.join([counted(count, name), *of])}: {product.next_step}"
