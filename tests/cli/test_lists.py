@@ -1,7 +1,10 @@
 """Lists that are changed while their pages are read."""
 
+import json
+
 import pytest
 
+from edgestead.cli import target
 from edgestead.cli.target import READS_MAX, ListChanged, pages, whole_list
 
 ROWS = list(range(5))
@@ -51,3 +54,15 @@ def test_a_list_that_grows_at_its_end_may_do_so():
     assert list(pages(grown, "/rows", {}, grows=True)) == [0, 1, 2, 3, 4, 5]
     with pytest.raises(ListChanged):
         list(pages(shrunk, "/rows", {}, grows=True))
+
+
+def test_the_audit_log_is_read_while_it_grows(edgecli, monkeypatch):
+    """The oldest first, so that what is written meanwhile comes at the end."""
+    edgecli("zone", "create", "lists.example")
+    edgecli("zone", "delete", "lists.example", "--yes")
+    monkeypatch.setattr(target, "PAGE_ITEMS", 1)
+
+    entries = [json.loads(line) for line in edgecli("audit", "--json").out.splitlines()]
+
+    assert len(entries) > 1
+    assert [one["when"] for one in entries] == sorted(one["when"] for one in entries)
