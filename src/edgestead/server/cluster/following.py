@@ -55,14 +55,14 @@ class Following:
         self._told_live: Live | None = None
         self._admission: Admitted | None = None
         self._acked = -1
-        self._to_ack = (store.position.sequence, store.feed.head())  # sequence of the log, and of the feed
+        self._to_ack = (-1, 0)  # sequence of the log, and of the feed
         self._news = asyncio.Event()
-        self._news.set()  # what it has applied before
 
     async def run(self) -> None:
         """Until the link ends. Raises OSError, EOFError, TimeoutError, Diverged, SchemaError."""
         reader, writer, peer = await port.open_streams(self._member, self._address, LOG_ALPN)
         self.is_linked = True
+        self._look_at_copy()
         acking = asyncio.create_task(self._ack(writer))
         try:
             writer.write(frames.frame(Follow(self._number, *self._store.position)))
@@ -73,6 +73,7 @@ class Following:
                 elif isinstance(message, Admitted):
                     self._admission, self.was_admitted = message, True
                 elif isinstance(message, Ping):
+                    self._look_at_copy()
                     self._tell(writer)
                 elif isinstance(message, Elsewhere):
                     return
@@ -93,6 +94,15 @@ class Following:
         await asyncio.wrap_future(self._store.apply(entries))
         self._to_ack = (entries[-1].sequence, entries[-1].feed_upto)
         self._news.set()
+
+    def _look_at_copy(self) -> None:
+        """What it has without this link, as read from the log before, or by a read that ends only now: that
+        never comes over the link, and the leader's writes wait until it is told of it.
+        """
+        sequence = self._store.position.sequence
+        if sequence > self._to_ack[0]:
+            self._to_ack = (sequence, self._store.feed.head())
+            self._news.set()
 
     def _check_admission(self) -> None:
         admission = self._admission
