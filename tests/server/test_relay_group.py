@@ -248,6 +248,29 @@ def test_a_lease_is_noted_when_the_new_file_is_there(tmp_path, monkeypatch):
     play(monkeypatch, tmp_path, test)
 
 
+def test_a_lease_that_is_over_when_the_new_file_is_there_is_not_noted(tmp_path, monkeypatch):
+    monkeypatch.setattr(group, "NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(group, "TICK_SECONDS", 0.001)
+
+    async def test(lab):
+        await live(lab)
+        seconds = [1_000]
+        lab.file._now_s = lambda: seconds[0]
+        closed = lab.file.store
+        closed.close = held = hold(lab, closed.close)
+        hear(lab, *snapshot(2))
+        await held.wait()
+        await until(lambda: not lab.group._work.empty())
+        lab.clock[0] += LEASE_MS
+        seconds[0] += 5
+        held.let_go()
+        await until(lambda: not lab.group._swaps and lab.group._work.empty())
+        lab.file.store.write(lambda tx: None).result(SECONDS_MAX)  # behind what was written before
+        assert lab.file.seconds_since_lease == 5
+
+    play(monkeypatch, tmp_path, test)
+
+
 def refused(_):
     raise AssertionError("the store is closed")
 

@@ -264,9 +264,10 @@ class GroupRelay:
                 self._work.put_nowait(partial(self._expire, self._expiry))
 
     async def _note_lease(self) -> None:
-        """In its turn: while a new file is put in place there is none to note it in."""
-        with suppress(Unavailable):  # the next note says the same
-            self._file.note_lease()
+        """In its turn, if it is not over by then: a new file on its way into place is none to note it in."""
+        if self.relay.is_live:
+            with suppress(Unavailable):  # the next note says the same
+                self._file.note_lease()
 
     async def _expire(self, expiry: Expiry) -> None:
         await asyncio.to_thread(expiry.look, self._file.store, self.relay.cut_off_ms / 1000)
