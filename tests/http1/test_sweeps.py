@@ -1,4 +1,4 @@
-"""A look for late connections that fails in an unforeseen way is not the last one."""
+"""A look for late connections that fails in an unforeseen way is not the last one, nor the only one."""
 
 import asyncio
 from types import SimpleNamespace
@@ -10,52 +10,61 @@ from tests.edge.bench import Bench
 SECONDS_MAX = 300
 
 
-class FailsOnce:
+class Fails:
     """In a connection's place."""
+
+    def sweep(self, now):
+        raise RuntimeError("unforeseen")
+
+
+class Looked:
+    """In the place of one behind it."""
 
     def __init__(self):
         self.looks, self.again = 0, asyncio.Event()
 
     def sweep(self, now):
         self.looks += 1
-        if self.looks == 1:
-            raise RuntimeError("unforeseen")
-        self.again.set()
+        if self.looks == 2:
+            self.again.set()
 
 
-def run(begin, monkeypatch):
-    """`begin` has a connection looked at from the loop; returns what ends it."""
+def run(begin, monkeypatch, caplog):
+    """`begin` has connections looked at from the loop; returns what ends it."""
     monkeypatch.setattr(limits, "SWEEP_SECONDS", 0.001)
 
     async def main():
-        loop, one = asyncio.get_running_loop(), FailsOnce()
-        loop.set_exception_handler(lambda *_: None)
-        end = begin(loop, one)
-        await asyncio.wait_for(one.again.wait(), SECONDS_MAX)
+        loop, last = asyncio.get_running_loop(), Looked()
+        end = begin(loop, [Fails(), last])
+        await asyncio.wait_for(last.again.wait(), SECONDS_MAX)
         end()
 
     asyncio.run(main())
+    assert caplog.messages[0] == "1 looks whether a connection is late failed"
 
 
-def test_of_http_1(monkeypatch):
-    def begin(loop, one):
+def test_of_http_1(monkeypatch, caplog):
+    def begin(loop, connections):
         server = Server(None, None)
-        server.enter(one, "192.0.2.1")
+        for one in connections:
+            server.enter(one, "192.0.2.1")
         loop.call_soon(server._sweep_late)
         return lambda: server._sweep.cancel()
 
-    run(begin, monkeypatch)
+    run(begin, monkeypatch, caplog)
 
 
-def test_of_the_edge(monkeypatch):
+def test_of_the_edge(monkeypatch, caplog):
     monkeypatch.setattr("edgestead.edge.limits.SWEEP_SECONDS", 0.001)
+    counted = []
 
-    def begin(loop, one):
+    def begin(loop, connections):
         edge = Bench().edge
         edge.loop = loop
-        edge._clients = {one: None}
-        edge.pool = SimpleNamespace(sweep=lambda now: None)
+        edge._clients = dict.fromkeys(connections)
+        edge.pool = SimpleNamespace(sweep=counted.append)
         loop.call_soon(edge.sweep)
         return lambda: edge._sweeping.cancel()
 
-    run(begin, monkeypatch)
+    run(begin, monkeypatch, caplog)
+    assert counted, "origins have their turn, too"

@@ -17,6 +17,7 @@ from edgestead.http1.answering import Refuse
 from edgestead.http1.connections import Account, Connections
 from edgestead.http1.head import Refused
 from edgestead.http1.protocol import ClientOf, Handler, PassingOn, Protocol
+from edgestead.http1.sweeping import Sweep
 from edgestead.model.budgets.turns import Turns
 
 BACKLOG = 1_024
@@ -62,6 +63,7 @@ class Server:
         self._open: dict[Served, Account | Refused | None] = {}
         self._refused = 0  # of them, that were turned away and wait for their answer
         self._servers: list[asyncio.Server] = []
+        self._sweeping = Sweep()
         self._sweep: asyncio.TimerHandle | None = None
         self._date_line = b""
         self._emptied: asyncio.Event | None = None  # while it ends
@@ -85,8 +87,7 @@ class Server:
         now = self.loop.time()
         self.soon = now + limits.SWEEP_SECONDS
         self._date_line = b"date: %b\r\n" % formatdate(time.time(), usegmt=True).encode("ascii")
-        for protocol in tuple(self._open):
-            protocol.sweep(now)
+        self._sweeping.each(self._open, now)
 
     # what protocols ask
 

@@ -21,6 +21,7 @@ from edgestead.edge.http.origin import OriginConnection
 from edgestead.edge.http.origin_tls import Contexts
 from edgestead.edge.http.parties import Origin
 from edgestead.edge.http.policy import Policy
+from edgestead.http1.sweeping import Sweep
 
 LOOKS_MAX = 16  # of the loop at its sockets, when the time is over; a handshake of TLS takes a few
 Resolve = Callable[[bytes], Awaitable[tuple[str, ...]]]
@@ -53,6 +54,7 @@ class Pool:
         self._idle: dict[tuple[str, int, str, str, int], list[OriginConnection]] = {}
         self._shared: dict[tuple[str, int, str, str, int], list[Http2Origin]] = {}
         self._opening: dict[Target, asyncio.Task[Http2Origin | None]] = {}
+        self._sweep = Sweep()
         self._declined: set[Target] = set()  # by those that were offered HTTP/2
 
     def take(self, target: tuple[str, int, str, str, int], *, is_again: bool = False) -> Origin | None:
@@ -102,9 +104,7 @@ class Pool:
     def sweep(self, now: float) -> None:
         """Close what was not used for long: sooner than its origin would."""
         self.now = now
-        for shared in list(self._shared.values()):
-            for one in tuple(shared):
-                one.sweep(now)
+        self._sweep.each([one for shared in self._shared.values() for one in shared], now)
         for target, kept in list(self._idle.items()):
             for connection in [one for one in kept if now - one.idle_since > limits.IDLE_ORIGIN_SECONDS_MAX]:
                 kept.remove(connection)

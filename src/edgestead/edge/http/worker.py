@@ -20,6 +20,7 @@ from edgestead.edge.routing import Routes
 from edgestead.edge.tools.phase import Tools
 from edgestead.http1.connections import Account, Connections
 from edgestead.http1.head import Refused
+from edgestead.http1.sweeping import Sweep
 from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.budgets.turns import Turns as Processor
@@ -94,6 +95,7 @@ class Edge:
         self.date = b""  # as headers say it; behind by as much as a sweep is away
         self._clients: dict[Connected, Account] = {}
         self._empty = asyncio.Event()
+        self._sweep = Sweep()
         self._sweeping: asyncio.TimerHandle | None = None
 
     @property
@@ -126,8 +128,7 @@ class Edge:
         now = self.loop.time()
         self.soon = now + limits.SWEEP_SECONDS
         self.date = formatdate(usegmt=True).encode()
-        for client in tuple(self._clients):
-            client.sweep(now)
+        self._sweep.each(self._clients, now)
         self.pool.sweep(now)
         if self.access is not None:
             self.access.count()
