@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from edgestead.cli.failure import Failed
 from edgestead.cli.http import Refused
 from edgestead.cli.kv import batches, bulk
 from edgestead.cli.progress import Progress
 from edgestead.cli.source import Source
 from edgestead.testing.server import environment
 
+from .conftest import call
 from .flaky import FlakyProxy
 
 LOCAL_ID = "a" * 32
@@ -210,6 +212,74 @@ def test_a_failed_batch_is_sent_again(edgecli, namespace_id, file, flaky, troubl
     assert len(names(edgecli, ("--namespace-id", namespace_id))) == 2500
 
 
+def test_of_a_key_that_stands_twice_the_later_value_stays(edgecli, namespace_id, file, flaky):
+    """A batch that is sent again is not overtaken by the next one."""
+    first, new_is_sent = threading.Event(), threading.Event()
+
+    def plan(number, body):
+        if b'"new"' in body:
+            new_is_sent.set()
+        elif not first.is_set():
+            first.set()
+            return 503
+        else:
+            new_is_sent.wait(0.5)
+        return None
+
+    flaky(plan)
+    entries = [{"key": "k", "value": "old"}, *pairs(999), {"key": "k", "value": "new"}]
+    where = ("--namespace-id", namespace_id)
+
+    done = edgecli("kv", "bulk", "put", file(entries), *where)
+
+    assert done.out == "Success! 1001 pairs written.\n"
+    assert edgecli("kv", "key", "get", "k", *where).out == "new"
+
+
+class HalfDone:
+    """A namespace that cannot do `bad`, and ends at `end`."""
+
+    def another(self):
+        return nullcontext(self)
+
+    def put_batch(self, items):
+        if any(b'"end"' in item for item in items):
+            raise Failed("ended")
+        return ["bad"] if any(b'"bad"' in item for item in items) else []
+
+
+@pytest.fixture
+def half_done(monkeypatch, clean_environment):
+    monkeypatch.setattr(bulk, "target", lambda *_, **__: nullcontext(HalfDone()))
+
+
+def named(*keys):
+    """One batch for each key. The rest is the same keys, so that each batch waits for the one before."""
+    return [pair for key in keys for pair in ({"key": key, "value": ""}, *pairs(999))]
+
+
+def test_keys_that_could_not_be_done_are_told_when_it_breaks_off_and_are_sent_again(half_done, file):
+    done = call("kv", "bulk", "put", file(named("good", "bad", "end")), "--namespace-id", LOCAL_ID)
+
+    assert done.code == 1
+    assert done.err.startswith(
+        "Error: ended\n"
+        "1999 items are written; the first 1000 of the file need not be sent again.\n"
+        "1 are not: bad.\n"
+        "Go on with: "
+    )
+    assert done.err.endswith("--skip 1000\n")
+
+
+def test_what_was_left_out_of_a_batch_that_failed_is_not_counted(half_done, file):
+    ended = {"key": "ended", "value": "", "expiration": 1}
+    entries = [*named("end")[:-5], *[ended] * 5]
+
+    done = call("kv", "bulk", "put", file(entries), "--skip-expired", "--namespace-id", LOCAL_ID)
+
+    assert done.err.startswith("Error: ended\n0 items are written.\n")
+
+
 def test_a_refusal_is_not_sent_again(edgecli, namespace_id, file, flaky):
     proxy = flaky(lambda number, body: 400)
 
@@ -309,7 +379,7 @@ def test_each_batch_advances_by_its_own_part_of_the_file_in_whatever_order_they_
     def send(_namespace, items):
         if len(items) == 1000:
             assert last_is_sent.wait(60)
-        return []
+        return batches.Sent([])
 
     class Advanced:
         def advance(self, bytes_, items):

@@ -1,13 +1,14 @@
 """A JSON file of any size, sent in batches, two at a time.
 
-Owns  cutting the file into batches, the two that are in flight, and counting what is done.
+Owns  cutting the file into batches, the two that are in flight, which share no key, and counting what is
+      done.
 Not   what a batch is for; repeating a request (`cli.http`).
 """
 
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,7 +25,17 @@ IN_FLIGHT = 2
 READ_BYTES = 1 << 20
 
 Check = Callable[[bytes], bytes]
-Send = Callable[[Namespace, list[bytes]], list[str]]
+KeyOf = Callable[[bytes], str | None]
+
+
+class Sent(NamedTuple):
+    """What became of a batch: keys that the server could not do, and how many items were not sent at all."""
+
+    failed_keys: Sequence[str]
+    left_out: int = 0
+
+
+Send = Callable[[Namespace, list[bytes]], Sent]
 
 
 class Batch(NamedTuple):
@@ -40,20 +51,23 @@ class Advance(Protocol):
 
 
 class Outcome:
-    """What became of the items. `done` counts all, `leading` those before the first that is not done."""
+    """What became of the items. `done` counts all, `leading` those before the first batch that is not."""
 
     def __init__(self, skipped: int) -> None:
         self.done = 0
+        self.left_out = 0
         self.leading = skipped
         self.failed_keys: list[str] = []
         self.error: Failed | None = None
         self.interrupted = False
         self._ahead: dict[int, int] = {}
 
-    def add(self, batch: Batch, failed_keys: list[str]) -> None:
-        self.done += len(batch.items) - len(failed_keys)
-        self.failed_keys += failed_keys
-        self._ahead[batch.first] = len(batch.items)
+    def add(self, batch: Batch, sent: Sent) -> None:
+        self.done += len(batch.items) - len(sent.failed_keys) - sent.left_out
+        self.left_out += sent.left_out
+        self.failed_keys += sent.failed_keys
+        if not sent.failed_keys:
+            self._ahead[batch.first] = len(batch.items)
         while self.leading in self._ahead:
             self.leading += self._ahead.pop(self.leading)
 
@@ -105,9 +119,14 @@ def send_all(
     progress: Advance,
     *,
     skip: int = 0,
+    key_of: KeyOf = lambda item: None,
 ) -> Outcome:
-    """Send every batch. What was begun is finished even after a failure or Ctrl-C. Never raises Failed."""
-    return _Sending(send, another, progress, Outcome(skip)).run(batches(path, check, skip=skip))
+    """Send every batch. What was begun is finished even after a failure or Ctrl-C. Never raises Failed.
+
+    Where the order matters, `key_of` says of what: an item is sent when what came before it with its key is
+    done.
+    """
+    return _Sending(send, another, progress, Outcome(skip), key_of).run(batches(path, check, skip=skip))
 
 
 class _Sending:
@@ -117,14 +136,17 @@ class _Sending:
         another: Callable[[], AbstractContextManager[Namespace]],
         progress: Advance,
         outcome: Outcome,
+        key_of: KeyOf,
     ) -> None:
         self._send = send
         self._another = another
         self._progress = progress
         self._outcome = outcome
+        self._key_of = key_of
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
-        self._room = threading.Semaphore(IN_FLIGHT)  # a batch is read only when a thread is free for it
         self._lock = threading.Lock()
+        self._ended = threading.Condition(self._lock)
+        self._in_flight: dict[int, set[str]] = {}  # the keys of each, by its first item
 
     def run(self, source: Iterator[Batch]) -> Outcome:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(IN_FLIGHT)]
@@ -144,10 +166,17 @@ class _Sending:
 
     def _feed(self, source: Iterator[Batch]) -> None:
         while True:
-            self._room.acquire()
+            with self._ended:  # a batch is read only when a thread is free for it
+                while len(self._in_flight) == IN_FLIGHT:
+                    self._ended.wait()
             batch = next(source, None)
             if batch is None or self._outcome.error is not None:
                 return
+            keys = set(filter(None, map(self._key_of, batch.items)))
+            with self._ended:  # one in flight may be sent again, behind this one
+                while not all(map(keys.isdisjoint, self._in_flight.values())):
+                    self._ended.wait()
+                self._in_flight[batch.first] = keys
             self._queue.put(batch)
 
     def _finish(self, threads: list[threading.Thread]) -> None:
@@ -165,12 +194,14 @@ class _Sending:
                 except Exception as error:  # a thread that died would never be waited for
                     self._fail(told(error, batch.first))
                 finally:
-                    self._room.release()
+                    with self._ended:
+                        del self._in_flight[batch.first]
+                        self._ended.notify()
 
     def _send_one(self, namespace: Namespace, batch: Batch) -> None:
-        failed_keys = self._send(namespace, batch.items)
+        sent = self._send(namespace, batch.items)
         with self._lock:
-            self._outcome.add(batch, failed_keys)
+            self._outcome.add(batch, sent)
             self._progress.advance(batch.file_bytes, len(batch.items))
 
     def _fail(self, error: Failed) -> None:

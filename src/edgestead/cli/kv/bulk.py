@@ -6,7 +6,6 @@ Not   cutting the file; how a namespace is reached.
 
 import json
 import shlex
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,14 +51,14 @@ def bulk_put(where: Where, filename: str, skip: int, skip_expired: bool) -> None
     """
     path = Path(filename)
     total_bytes = batches.file_bytes(path)
-    expired = _Expired()
-    send = expired.put_rest if skip_expired else _put
+    send = _put_rest if skip_expired else _put
     with target(where) as namespace, Progress("Writing", "pairs", total_bytes) as progress:
-        outcome = batches.send_all(path, _object, send, namespace.another, progress, skip=skip)
-    outcome.done -= expired.count
-    if expired.count:
+        outcome = batches.send_all(
+            path, _object, send, namespace.another, progress, skip=skip, key_of=_key_of_pair
+        )
+    if outcome.left_out:
         click.echo(
-            f"{counted(expired.count, 'pair')} left out: expired, or within {TTL_SECONDS_MIN} s.", err=True
+            f"{counted(outcome.left_out, 'pair')} left out: expired, or within {TTL_SECONDS_MIN} s.", err=True
         )
     _tell(outcome, "put", "written", filename, where, *(["--skip-expired"] if skip_expired else []))
 
@@ -86,7 +85,7 @@ def bulk_delete(where: Where, filename: str, skip: int, yes: bool) -> None:
             outcome = batches.send_all(
                 path,
                 _key,
-                lambda part, items: part.delete_batch(items),
+                lambda part, items: batches.Sent(part.delete_batch(items)),
                 namespace.another,
                 progress,
                 skip=skip,
@@ -131,27 +130,20 @@ def bulk_export(where: Where, prefix: str) -> None:
         echo_array(_pairs(namespace, prefix))
 
 
-def _put(namespace: Namespace, items: list[bytes]) -> list[str]:
-    return namespace.put_batch(items)
+def _put(namespace: Namespace, items: list[bytes]) -> batches.Sent:
+    return batches.Sent(namespace.put_batch(items))
 
 
-class _Expired:
-    """Pairs that are left out: a server takes none that ends within a minute. Counted by two threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.count = 0
-
-    def put_rest(self, namespace: Namespace, items: list[bytes]) -> list[str]:
-        # A minute more: what is sent now may be read later.
-        until_s = time.time() + 2 * TTL_SECONDS_MIN
-        kept = [number for number, item in enumerate(items) if not _ends_before(item, until_s)]
-        with self._lock:
-            self.count += len(items) - len(kept)
-        try:
-            return namespace.put_batch([items[number] for number in kept]) if kept else []
-        except ItemRefused as error:  # by its number in what was sent
-            raise ItemRefused(kept[error.index], error.messages) from None
+def _put_rest(namespace: Namespace, items: list[bytes]) -> batches.Sent:
+    """Without pairs that a server would not take, because they end within a minute."""
+    # A minute more: what is sent now may be read later.
+    until_s = time.time() + 2 * TTL_SECONDS_MIN
+    kept = [number for number, item in enumerate(items) if not _ends_before(item, until_s)]
+    try:
+        failed_keys = namespace.put_batch([items[number] for number in kept]) if kept else []
+    except ItemRefused as error:  # by its number in what was sent
+        raise ItemRefused(kept[error.index], error.messages) from None
+    return batches.Sent(failed_keys, len(items) - len(kept))
 
 
 def _ends_before(item: bytes, until_s: float) -> bool:
@@ -212,6 +204,15 @@ def _object(item: bytes) -> bytes:
     return item
 
 
+def _key_of_pair(item: bytes) -> str | None:
+    """None of what has none: the server says what is wrong."""
+    try:
+        key = json.loads(item).get("key")
+    except (ValueError, RecursionError):
+        return None
+    return key if isinstance(key, str) else None
+
+
 def _key(item: bytes) -> bytes:
     """A key as a JSON string. Raises ValueError."""
     if item.startswith(b'"'):
@@ -244,9 +245,9 @@ def _tell(
     outcome: batches.Outcome, command: str, done: str, filename: str, where: Where, *options: str
 ) -> None:
     """The end of the story: success, or how far it came and how to go on. Raises Failed."""
+    failed = f"{len(outcome.failed_keys)} are not: {listed(outcome.failed_keys)}"
     if outcome.error is None and not outcome.interrupted:
         if outcome.failed_keys:
-            failed = f"{len(outcome.failed_keys)} are not: {listed(outcome.failed_keys)}"
             raise Failed(f"{outcome.done} are {done}, {failed}.")
         click.echo(f"Success! {counted(outcome.done, 'pair' if command == 'put' else 'key')} {done}.")
         return
@@ -260,5 +261,6 @@ def _tell(
         f"{count}; the first {outcome.leading} of the file need not be sent again."
         if outcome.leading
         else f"{count}.",
+        *([f"{failed}."] if outcome.failed_keys else ()),
         f"Go on with:  {shlex.join(words)}",
     )
