@@ -118,6 +118,23 @@ def test_a_pair_that_could_not_be_read_for_a_moment_is_read_again_though_it_did_
     assert leaf_served(certificates, HOST) == der(new)
 
 
+def test_handshakes_between_two_looks_read_what_could_not_be_read_once(tmp_path, monkeypatch):
+    (tmp_path / f"{HOST}.pem").write_text("".join(issued(HOST)))
+    certificates = Certificates(tmp_path)
+    read = []
+
+    def denied(path):
+        read.append(path)
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("edgestead.edge.http.certificates._bounded", denied)
+    for looks in range(1, 4):
+        for _ in range(3):
+            assert leaf_served(certificates, HOST) is None
+        assert len(read) == looks
+        certificates.look()
+
+
 def no_descriptor(_):
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

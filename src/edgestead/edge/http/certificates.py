@@ -120,6 +120,7 @@ class Certificates:
         self._good: dict[str, _Good] = {}
         self._proofs: dict[str, Kept] = {}
         self._bad: dict[str, _Bad] = {}
+        self._again: set[str] = set()  # of these, to be read again when somebody asks; set by each look
         self._unread: dict[Path, str] = {}  # entries of the folder that cannot be looked at, and why
         self._contexts: dict[tuple[_Content, Terms], ssl.SSLContext] = {}
         self._fault: str | None = None  # of the folder; told when it begins
@@ -132,6 +133,7 @@ class Certificates:
             self._forget(self._good.pop(name).content)
         for name in self._bad.keys() - self._files.keys():
             del self._bad[name]
+        self._again = {name for name, bad in self._bad.items() if not bad.is_spoiled}
         for name, before in tuple(self._good.items()):
             if self._files[name] != before.files and self._read(name):
                 self._forget(before.content)
@@ -190,8 +192,9 @@ class Certificates:
     def _read(self, name: str) -> bool:
         """Read a name's files; False, with what was there before still in use, when they are no good."""
         files, before = self._files[name], self._bad.get(name)
-        if before is not None and before.is_spoiled and before.files == files:
+        if before is not None and before.files == files and name not in self._again:
             return False
+        self._again.discard(name)
         try:
             content = _Content(_bounded(files.chain), _bounded(files.key))
             _context(content, Terms())
