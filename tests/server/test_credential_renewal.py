@@ -18,18 +18,18 @@ class Server:
         self.folder, self.store = folder, stores.open_control(folder, synced=False)
         self.first = credentials.load_or_make(folder)
         self._ids = itertools.count(1)
-        self._commit(self.first)
+        self._commit("", self.first)
         self.outcomes, self.writes, self.changes = [], 0, 0
 
-    def _commit(self, secrets):
-        write = first_account.install(secrets, 1, lambda: f"{next(self._ids):032x}")
+    def _commit(self, command, secrets):
+        write = first_account.install(secrets, 1, lambda: f"{next(self._ids):032x}", command)
         self.store.write(write).result()
 
     async def _let_in(self, content):
         self.writes += 1
         commits, error = self.outcomes.pop(0) if self.outcomes else (True, None)
         if commits:
-            self._commit(credential_renewal.decode(content)[1])
+            self._commit(*credential_renewal.decode(content))
         if error is not None:
             raise error
 
@@ -47,6 +47,12 @@ class Server:
     @property
     def file(self):
         return credentials.read(self.folder)
+
+    @property
+    def audited(self):
+        return [
+            action for (action,) in self.store.read(lambda reader: reader.rows("select action from audit"))
+        ]
 
     @property
     def is_let_in(self):
@@ -76,7 +82,7 @@ def test_what_nobody_knows_is_asked_for_again(server, lands):
 
     assert server.is_let_in
     assert server.file.api_key != server.first.api_key
-    assert (server.writes, server.changes) == (2, 1)
+    assert (server.writes, server.changes, server.audited) == (2, 1, ["rotate"])
 
 
 @pytest.mark.parametrize("then", [Unknown, NotLeader])

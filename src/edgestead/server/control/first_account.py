@@ -13,6 +13,7 @@ from edgestead.server import credentials
 from edgestead.server.credentials import Credentials
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts
+from edgestead.usecases import audit
 from edgestead.usecases.access import credentials as stored
 
 
@@ -31,10 +32,16 @@ def is_let_in(reader: Reader, kept: Credentials) -> bool:
     return stored.is_key_of(reader, kept.email, kept.api_key)
 
 
-def install(kept: Credentials, now_us: int, new_id: Callable[[], str]) -> Callable[[Transaction], None]:
-    """The write that lets in exactly the file's key and token, and whoever else may stay."""
+def install(
+    kept: Credentials, now_us: int, new_id: Callable[[], str], command: str = ""
+) -> Callable[[Transaction], None]:
+    """The write that lets in exactly the file's key and token, and whoever else may stay. A `command` that
+    asked for it is audited once, however often the same are let in.
+    """
 
     def write(tx: Transaction) -> None:
+        if command and not is_let_in(tx, kept):
+            audit.note_command(tx, now_us, command, "credentials", kept.account_id)
         stored.install(
             tx,
             stored.Credentials(

@@ -85,7 +85,6 @@ from edgestead.sqlite.control import SqliteControlStore
 from edgestead.store.control import Transaction
 from edgestead.store.controllog import Diverged
 from edgestead.tables import accounts, flattened
-from edgestead.usecases import audit
 from edgestead.usecases.access import identities
 from edgestead.usecases.access.identities import FedAccess
 from edgestead.usecases.kv import namespaces
@@ -556,14 +555,7 @@ class Control:
 
     def _installing(self, owned: Credentials, command: str = "") -> Install:
         """The write that lets them in; a `command` asked for it."""
-        install = first_account.install(owned, _now_us(), _new_id)
-
-        def noted(tx: Transaction) -> None:
-            install(tx)
-            if command:
-                audit.note_command(tx, _now_us(), command, "credentials", owned.account_id)
-
-        return noted
+        return first_account.install(owned, _now_us(), _new_id, command)
 
     async def _write_at_once(self, fn: Install) -> None:
         """Before anybody follows the feed."""
