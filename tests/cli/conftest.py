@@ -1,6 +1,7 @@
 """A server for the commands of `edgecli kv`, and a way to call them as a shell would."""
 
 import os
+import resource
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -99,6 +100,22 @@ def narrow_plan(edgecli, monkeypatch):
 def edgecli_alone(clean_environment):
     """The command where no server is known."""
     return call
+
+
+@pytest.fixture
+def room():
+    """As on a disk that is full, no file of this process may have more octets meanwhile."""
+
+    @contextmanager
+    def limited(file_bytes_max):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes_max, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @pytest.fixture

@@ -50,6 +50,16 @@ def test_a_file_without_a_key_and_a_wrong_key_are_refused_in_words(edgecli, proj
     assert (wrong.code, "is not the certificate's" in wrong.err) == (1, True)
 
 
+def test_a_key_for_which_the_disk_has_no_room_is_made_by_the_next_try(edgecli, project, room):
+    zone = f"full.{ZONE}"
+    edgecli("zone", "create", zone)
+    with room(100):
+        assert "origin.key cannot be written" in edgecli("certificate", "origin", zone).err
+    assert not (project / "origin.key").exists()
+
+    assert edgecli("certificate", "origin", zone).code == 0
+
+
 def test_an_origin_gets_a_certificate_for_a_key_that_stays_here(edgecli, project):
     zone = f"origin.{ZONE}"
     edgecli("zone", "create", zone)

@@ -42,6 +42,16 @@ def test_nothing_is_overwritten(edgecli_alone, clean_environment):
     assert [one.name for one in (clean_environment / "edgestead").iterdir()] == ["edgestead.socket"]
 
 
+def test_a_disk_that_is_full_leaves_none_of_the_files(edgecli_alone, clean_environment, room):
+    with room(600):
+        done = edgecli_alone("init", "here", "-y")
+
+    assert (done.code, done.err.startswith("Error: ")) == (1, True)
+    assert list((clean_environment / "here").iterdir()) == []
+    assert edgecli_alone("init", "here", "-y").code == 0
+    assert (clean_environment / "here" / "edgestead.toml").stat().st_size < 600
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [

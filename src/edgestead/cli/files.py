@@ -66,6 +66,18 @@ def written(path: Path) -> Iterator[BinaryIO]:
             aside.unlink(missing_ok=True)
 
 
+@contextmanager
+def made(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A new file, which is gone again when this ends with an exception. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
 def _is_stream(path: Path) -> bool:
     return path.absolute().parts[1:2] in _OF_THE_KERNEL or (path.exists() and not path.is_file())
 

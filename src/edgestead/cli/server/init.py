@@ -8,11 +8,13 @@ import ipaddress
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.files import made
 from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command
 
@@ -223,6 +225,8 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
     if there:
         raise Failed(f"{folder / there[0]} is there already.", "Name another FOLDER, `edgecli init FOLDER`.")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        with (folder / name).open("x") as file:
-            file.write(text)
+    with ExitStack() as all_or_none:
+        for name, text in files.items():
+            file = all_or_none.enter_context(made(folder / name))
+            file.write(text.encode())
+            file.flush()

@@ -5,7 +5,6 @@ Not   which certificates are right: the server says. Imports click and the stand
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Final
 
@@ -196,8 +195,7 @@ def _request(path: Path) -> str:
                 serialization.PrivateFormat.PKCS8,
                 serialization.NoEncryption(),
             )
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "wb") as file:
+            with files.made(path, 0o600) as file:
                 file.write(key_pem)
     except OSError as error:
         raise Failed(f"{path} cannot be written: {error.strerror}.") from None
