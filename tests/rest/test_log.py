@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from edgestead.rest import log
 from edgestead.rest.log import BatchedLog
 from edgestead.rest.request_line import RequestLine
+from edgestead.server.log_outlet import LogOutlet
 
 
 def line(number):
@@ -21,7 +22,7 @@ def read_all(descriptor):
 
 def test_lines_are_written_in_order_and_all_of_them_at_the_end():
     reader, writer = os.pipe()
-    batched = BatchedLog(writer)
+    batched = BatchedLog(LogOutlet(writer).write)
     for number in range(300):
         batched(line(number))
     batched.close()
@@ -36,7 +37,7 @@ def test_what_does_not_fit_is_dropped_and_counted(monkeypatch):
     all_are_there = threading.Event()
     monkeypatch.setattr(log, "time", SimpleNamespace(sleep=lambda _: all_are_there.wait(60)))
     reader, writer = os.pipe()
-    batched = BatchedLog(writer)
+    batched = BatchedLog(LogOutlet(writer).write)
     for number in range(25):
         batched(line(number))
     all_are_there.set()
@@ -51,7 +52,7 @@ def test_what_does_not_fit_is_dropped_and_counted(monkeypatch):
 def test_without_a_reader_lines_go_nowhere_and_nothing_fails():
     reader, writer = os.pipe()
     os.close(reader)
-    batched = BatchedLog(writer)
+    batched = BatchedLog(LogOutlet(writer).write)
     batched(line(1))
     batched.close()
     batched(line(2))
@@ -61,7 +62,7 @@ def test_without_a_reader_lines_go_nowhere_and_nothing_fails():
 def test_a_reader_that_is_stuck_does_not_hold_up_the_end(monkeypatch):
     monkeypatch.setattr(log, "_CLOSE_SECONDS_MAX", 0.05)
     reader, writer = os.pipe()
-    batched = BatchedLog(writer)
+    batched = BatchedLog(LogOutlet(writer).write)
     for number in range(3_000):
         batched(line(number))
 

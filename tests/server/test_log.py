@@ -8,10 +8,9 @@ import threading
 
 import pytest
 
-from edgestead.model import log_outlet
 from edgestead.rest.log import BatchedLog
 from edgestead.rest.request_line import RequestLine
-from edgestead.server import log
+from edgestead.server import log, log_outlet
 from edgestead.server.log import WaitingHandler
 
 LINES = 5_000  # of 100 octets: far more than a pipe holds
@@ -100,7 +99,7 @@ def test_dropped_lines_are_counted_once_somebody_reads_again(pipe):
 
 
 def test_a_full_pipe_does_not_hold_up_the_end_of_the_request_log(pipe):
-    batched = BatchedLog(pipe[1])
+    batched = BatchedLog(log_outlet.LogOutlet(pipe[1]).write)
     for _ in range(LINES):
         batched(b"x" * 99)
 
@@ -109,7 +108,7 @@ def test_a_full_pipe_does_not_hold_up_the_end_of_the_request_log(pipe):
 
 def test_a_request_that_is_logged_after_the_last_look_is_written_too(pipe):
     read, write = pipe
-    batched = BatchedLog(write)
+    batched = BatchedLog(log_outlet.LogOutlet(write).write)
     look = batched._write
 
     def the_last_look():
@@ -164,7 +163,7 @@ def test_a_disk_that_was_full_gets_the_next_lines_and_how_many_are_lost(disk):
 
 def test_the_request_log_goes_on_after_a_full_disk(disk):
     disk.errors = [FULL]
-    batched = BatchedLog(-1)
+    batched = BatchedLog(log_outlet.LogOutlet(-1).write)
     batched(RequestLine("request", 1, "1-EDG", "GET", "/", 200, 0, 0))
     batched.close()
     batched._thread.join(300)

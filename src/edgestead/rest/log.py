@@ -1,7 +1,7 @@
 """One structured line per request.
 
 Owns  gathering a line, and writing lines in batches on a thread of their own.
-Not   what a line may hold (`rest.request_line`).
+Not   what a line may hold (`rest.request_line`); the write itself.
 """
 
 import logging
@@ -9,9 +9,9 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 
-from edgestead.model.log_outlet import LogOutlet
 from edgestead.model.log_text import LogForm
 from edgestead.rest.exchange import Exchange
 from edgestead.rest.limits import LOG_LINES_WAITING_MAX
@@ -49,14 +49,17 @@ def log_one_line(exchange: Exchange, event: str = "request") -> None:
 
 
 class BatchedLog:
-    """Lines to a descriptor, encoded and written by a thread ten times a second.
+    """Lines, encoded and written by a thread ten times a second. `write` says whether they were written; it
+    raises OSError when no line ever will be.
 
     A slow reader never stops the server: at most LOG_LINES_WAITING_MAX lines wait; what comes on top is
     dropped, and a line says how many.
     """
 
-    def __init__(self, descriptor: int, *, level: int = logging.INFO, form: LogForm = "json") -> None:
-        self._outlet = LogOutlet(descriptor)
+    def __init__(
+        self, write: Callable[[bytes], bool], *, level: int = logging.INFO, form: LogForm = "json"
+    ) -> None:
+        self._write_lines = write
         self._written = FORMS[form]
         self._takes_all = level <= logging.INFO  # above it only what the server itself did wrong
         self._lines: deque[Line] = deque()
@@ -105,5 +108,5 @@ class BatchedLog:
             self._write_all(b'{"event":"log_lines_dropped","count":%d}\n' % dropped, dropped)
 
     def _write_all(self, lines: bytes, count: int) -> None:
-        if not self._outlet.write(lines):
+        if not self._write_lines(lines):
             self._dropped += count

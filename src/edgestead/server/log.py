@@ -14,8 +14,8 @@ from typing import TextIO
 import msgspec
 
 from edgestead.model import log_text
-from edgestead.model.log_outlet import LogOutlet
 from edgestead.model.log_text import LogForm
+from edgestead.server.log_outlet import LogOutlet
 
 LINES_WAITING_MAX = 1_000  # further lines are dropped and counted
 END_SECONDS_MAX = 1.0  # for the lines that still wait when the process ends

@@ -72,6 +72,7 @@ from edgestead.server.errors import StartError
 from edgestead.server.folder import EVENTS
 from edgestead.server.health.clock import ClockWatch, newest_file_us
 from edgestead.server.health.control_part import ClusterState, HealthPart
+from edgestead.server.log_outlet import LogOutlet
 from edgestead.server.messages import DNS_GROUP, EDGE_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.nodes import passing, renewing
 from edgestead.server.nodes.control_part import Nodes, nodes_of
@@ -243,7 +244,9 @@ class Control:
             partial(self._publisher.tell_nodes, EDGE_GROUP, CERTIFICATES),
         )
         self._resolver = Address(*start.resolver) if start.resolver else None
-        self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level, form=start.log_form)
+        self._log = BatchedLog(
+            LogOutlet(sys.stderr.fileno()).write, level=start.log_level, form=start.log_form
+        )
         self._renewal = CredentialRenewal(
             self._data_dir, store.read, self._renewed_here, status.credentials_changed
         )
