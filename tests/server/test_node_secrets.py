@@ -28,6 +28,8 @@ def test_keys_that_could_not_be_told_are_told_by_the_next_look(tmp_path, monkeyp
         start = SimpleNamespace(challenge_keys_fd=writer.fd, data_dir=str(tmp_path), cookie_secret=b"")
         secrets = NodeSecrets(start, tell)
         await secrets.open()
+        while len(told) < 2:  # noqa: ASYNC110 - it is told to nobody
+            await asyncio.sleep(0)
         faults.append(LookupError("odd"))
         now[0] += KEY_SECONDS
         writer.renew()

@@ -6,9 +6,9 @@ Not   the socket that they come by (`server.dns.notices`); what they do (`usecas
 A notice is only a hint: what reaches no leader is dropped, and the zone's timers do the rest.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -17,6 +17,7 @@ import msgspec
 from edgestead.model.refusals import Unavailable
 from edgestead.model.seldom import Seldom
 from edgestead.server.dns.notices import Inbox, Notice
+from edgestead.server.rounds import Rounds
 
 TELL_SECONDS: Final = 1.0
 TOLD_MAX: Final = 1_000  # in one message, of up to 300 bytes each; of other nodes, until upkeep takes them
@@ -31,16 +32,18 @@ class NoticesPart:
     def __init__(self, inbox: Inbox, leads: Callable[[], bool]) -> None:
         self._inbox, self._leads = inbox, leads
         self._told: set[Notice] = set()
-        self._telling: asyncio.Task[None] | None = None
-        self._failures = Seldom()
+        self._telling: Rounds | None = None
+        self._untold = Seldom()
 
     def tell_by(self, pass_on: Callable[[bytes], Awaitable[bytes]]) -> None:
         """From now on the process that leads is told, by what reaches it."""
-        self._telling = asyncio.create_task(self._tell_for_ever(pass_on))
+        one = partial(self._tell_if_reached, pass_on)
+        self._telling = Rounds("telling the leader of NOTIFYs", TELL_SECONDS, one)
+        self._telling.open()
 
     def close(self) -> None:
         if self._telling is not None:
-            self._telling.cancel()
+            self._telling.close()
 
     def heard(self) -> set[Notice]:
         """What came since the last call, here and at other nodes."""
@@ -57,14 +60,9 @@ class NoticesPart:
         if not self._leads() and (heard := self.heard()):
             await pass_on(msgspec.json.encode(list(islice(heard, TOLD_MAX))))
 
-    async def _tell_for_ever(self, pass_on: Callable[[bytes], Awaitable[bytes]]) -> None:
-        while True:
-            await asyncio.sleep(TELL_SECONDS)
-            try:
-                await self.tell(pass_on)
-            except Unavailable as error:
-                if times := self._failures.happened():
-                    log.info("the leader was not told of NOTIFYs (%d since the last line): %r", times, error)
-            except Exception:
-                if times := self._failures.happened():
-                    log.warning("telling the leader of NOTIFYs failed (%d times)", times, exc_info=True)
+    async def _tell_if_reached(self, pass_on: Callable[[bytes], Awaitable[bytes]]) -> None:
+        try:
+            await self.tell(pass_on)
+        except Unavailable as error:
+            if times := self._untold.happened():
+                log.info("the leader was not told of NOTIFYs (%d since the last line): %r", times, error)

@@ -14,11 +14,11 @@ from typing import Final
 from edgestead.model.call import Call
 from edgestead.model.counters import Page, slot
 from edgestead.model.refusals import EdgeError
-from edgestead.model.seldom import Seldom
 from edgestead.server.control.apart import apart
 from edgestead.server.control.authority import Account, Authority, Registered, Trouble, new_key
 from edgestead.server.control.pauses import Pauses
 from edgestead.server.control.targets import Data
+from edgestead.server.rounds import Rounds
 from edgestead.tables import certificates as rows
 from edgestead.tables.certificates import AccountRow, CertificateRow
 from edgestead.usecases.certificate import orders, reading, states
@@ -76,8 +76,8 @@ class OrdersPart:
         self._authorities: dict[str, Authority] = {}
         self._look_at = 0.0
         self._pauses = Pauses()
-        self._failed_rounds = Seldom()
-        self._task: asyncio.Task[None] | None = None
+        rounds = Rounds("a round of certificates", POLL_SECONDS, self._work)
+        self.open, self.close = rounds.open, rounds.close
         self._steps: Mapping[str, Callable[[CertificateRow, Progress], Awaitable[None]]] = {
             states.WANTED: self._order,
             states.ORDERED: self._publish,
@@ -87,22 +87,10 @@ class OrdersPart:
             states.FAILED: self._again,
         }
 
-    def open(self) -> None:
-        self._task = asyncio.create_task(self._watch())
-
-    def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _watch(self) -> None:
-        while True:
-            taken = 0
-            try:
-                taken = await self.round()
-            except Exception:
-                if times := self._failed_rounds.happened():
-                    _log.warning("a round of certificates failed (%d times)", times, exc_info=True)
-            await asyncio.sleep(0 if taken else POLL_SECONDS)
+    async def _work(self) -> None:
+        """All that is due."""
+        while await self.round():
+            pass
 
     async def round(self) -> int:
         """Take the steps that are due. Returns how many there were."""

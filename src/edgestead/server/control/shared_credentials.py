@@ -22,10 +22,10 @@ from typing import Final
 import msgspec
 
 from edgestead.server import credentials
-from edgestead.server.control.looking import Looking
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
 from edgestead.server.nodes.vault import Vault
+from edgestead.server.rounds import Rounds
 
 NAME: Final = "credentials"  # in the vault
 LOOK_SECONDS: Final = 5.0
@@ -52,8 +52,13 @@ class SharedCredentials:
     ) -> None:
         self._folder, self._vault, self._renewing = folder, vault, renewing
         self._is_current, self._is_let_in, self._changed = is_current, is_let_in, changed
-        looking = Looking("the cluster's credentials", LOOK_SECONDS, self._look_unless_renewing)
-        self.open, self.close = looking.open, looking.close
+        rounds = Rounds(
+            "the look for the cluster's credentials",
+            LOOK_SECONDS,
+            self._look_unless_renewing,
+            away=(OSError,),
+        )
+        self.open, self.close = rounds.open, rounds.close
 
     async def _look_unless_renewing(self) -> None:
         async with self._renewing:

@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from edgestead.server.control.looking import Looking
 from edgestead.server.edge import challenge_keys
 from edgestead.server.errors import StartError
 from edgestead.server.nodes.vault import Vault
+from edgestead.server.rounds import Rounds
 
 NAME: Final = "challenge-keys"  # in the vault
 LOOK_SECONDS: Final = 2.0  # a key signs on for ten after its successor was made
@@ -45,10 +45,13 @@ class SharedKeys:
     ) -> None:
         self._folder, self._vault, self._now_s = folder, vault, now_s
         self._leads, self._changed = leads, changed
-        looking = Looking(
-            "the cluster's keys of clearances", LOOK_SECONDS, partial(asyncio.to_thread, self.look)
+        rounds = Rounds(
+            "the look for the cluster's keys of clearances",
+            LOOK_SECONDS,
+            partial(asyncio.to_thread, self.look),
+            away=(OSError,),
         )
-        self.open, self.close = looking.open, looking.close
+        self.open, self.close = rounds.open, rounds.close
 
     def look(self) -> None:
         """Blocks. Raises OSError: the vault cannot be read or written."""

@@ -20,7 +20,6 @@ import msgspec
 
 from edgestead.feed.promise import Node as Waited
 from edgestead.feed.publisher import Publisher
-from edgestead.model.seldom import Seldom
 from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.messages import ControlStart
@@ -28,6 +27,7 @@ from edgestead.server.nodes import identity, join, port, standing
 from edgestead.server.nodes.identity import Authority, Member, NotANode, Peer
 from edgestead.server.nodes.registry import FileRegistry, Node, Registry, behind, is_listed
 from edgestead.server.nodes.vault import FileVault, Vault
+from edgestead.server.rounds import Rounds
 
 if TYPE_CHECKING:
     from edgestead.postgres.connection import Link
@@ -60,8 +60,8 @@ class Nodes:
         self._note_address()
         self._port: port.Port | None = None
         self._changed: Callable[[], object] = lambda: None  # after each look at the list
-        self._listing: asyncio.Task[None] | None = None
-        self._failed_looks = Seldom()
+        # Without looks a node that was removed would be let in for good.
+        self._looks = Rounds("a look at the list of nodes", LIST_SECONDS, self._look_again)
 
     def _places(self) -> tuple[Vault, Registry]:
         if self._start.cluster_database is None:
@@ -122,7 +122,7 @@ class Nodes:
                 raise NotANode(f"node {peer.name} has control: it follows the log")
             return publisher.admit_node(_terms(node))
 
-        self._listing = asyncio.create_task(self._list_for_ever())
+        self._looks.open()
         return {
             port.JOIN_ALPN: port.streams(registrar.serve),
             port.FEED_ALPN: follow,
@@ -155,8 +155,7 @@ class Nodes:
             self._port.renewed()
 
     def close(self) -> None:
-        if self._listing is not None:
-            self._listing.cancel()
+        self._looks.close()
         if self._port is not None:
             self._port.close()
         for link in self._links:
@@ -168,16 +167,10 @@ class Nodes:
         others = [node.address for node in self._nodes.values() if "control" in node.roles and node.address]
         return tuple(dict.fromkeys([*([own] if own else []), *others]))
 
-    async def _list_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(LIST_SECONDS)
-            try:
-                with suppress(OSError):  # the list of before holds
-                    await asyncio.to_thread(self._look)
-                self._changed()
-            except Exception:  # without looks a node that was removed would be let in for good
-                if times := self._failed_looks.happened():
-                    _log.exception("a look at the list of nodes failed (%d since the last line)", times)
+    async def _look_again(self) -> None:
+        with suppress(OSError):  # the list of before holds
+            await asyncio.to_thread(self._look)
+        self._changed()
 
     def _look(self) -> None:
         self._nodes = self._registry.nodes()
