@@ -131,8 +131,12 @@ class People:
     async def sign_out_everywhere(self, user_id: str, client: str) -> None:
         """Raises SignInRefused, Unavailable."""
         person, where, call = self._person(user_id), Where(client, INTERFACE), self._call()
-        self._secrets.pop(user_id, None)
-        await self._write(lambda tx: signing_in.end_sessions(call, tx, self._context.platform, where, person))
+
+        def leave(tx: Transaction) -> None:
+            self._secrets.pop(user_id, None)
+            signing_in.end_sessions(call, tx, self._context.platform, where, person)
+
+        await self._write(leave)
 
     def passkeys(self, user_id: str) -> list[PasskeyView]:
         return self._context.barrier.read(lambda reader: passkeys.listed(reader, user_id))

@@ -118,7 +118,7 @@ class FollowedCatalogs:
             await self._ask(task)
         except Exception:
             self._pauses.begin((task.catalog.id, task.state.due_us), self._call().now_us)
-            log.warning("what became of the catalog %s was not written", task.catalog.name, exc_info=True)
+            log.warning("a look at the catalog %s could not be finished", task.catalog.name, exc_info=True)
         else:
             self._pauses.forget(task.catalog.id)
 

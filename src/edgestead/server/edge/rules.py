@@ -68,7 +68,7 @@ class RulesPart:
         self.managed = managed
         self._is_executed = executed
         self._executed = asyncio.Event()
-        self.is_slow = False  # they are ready, without Hyperscan, and are not just being compiled
+        self.is_slow = False  # they are ready without Hyperscan, and compiling them was in vain so far
 
     def look(self) -> None:
         """What the feed says has changed."""

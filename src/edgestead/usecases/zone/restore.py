@@ -3,10 +3,10 @@
 Owns  what a record or setting shall be, and making it so in one transaction.
 Not   showing history (`usecases.zone.history`).
 
-Undoing takes one change back and is refused where something came later; who has made half of a change takes
-back what is as it was made. Restoring does not look at what came
-in between: it makes a name, or the whole zone, what it was after a change. Both are changes themselves, so
-that both can be undone. Records come back with their ids.
+Undoing takes one change back, and is refused where something came later. An import that ended half-way is
+taken back but for what others have changed since. Restoring does not look at what came in between: it makes a
+name, or the whole zone, what it was after a change. Each is a change itself, so that it can be undone.
+Records come back with their ids.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
