@@ -10,6 +10,7 @@ from edgestead.server.control import history, kv, uses
 from edgestead.server.control.history import HistoryPart
 from edgestead.server.control.kv import KvPart
 from edgestead.server.control.uses import UsesPart
+from edgestead.server.rounds import Rounds as ForEver
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.tables.schema import MIGRATIONS
 
@@ -68,3 +69,25 @@ def test_a_round_that_fails_is_not_the_last_one(tmp_path, monkeypatch, caplog, m
         asyncio.run(live(undo))
 
     assert "LookupError: odd" in caplog.text
+
+
+def test_rounds_that_fail_are_told_now_and_then_and_what_is_away_is_not(caplog):
+    outcomes = [OSError("away"), *[LookupError("odd")] * 3]
+
+    async def live():
+        over = asyncio.Event()
+
+        async def one():
+            if outcomes:
+                raise outcomes.pop(0)
+            over.set()
+
+        rounds = ForEver("a look at it", 0, one, away=(OSError,))
+        rounds.open()
+        await asyncio.wait_for(over.wait(), SECONDS_MAX)
+        rounds.close()
+
+    asyncio.run(live())
+
+    assert caplog.messages[0] == "a look at it failed (1 since the last line)"
+    assert "away" not in caplog.text

@@ -14,8 +14,6 @@ without any certificate what they ask is still read by nobody on the way. Whoeve
 it, as they would refuse to go on without one.
 """
 
-import asyncio
-import logging
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,13 +22,11 @@ from typing import Final
 
 from edgestead.dns.arrivals import DOT
 from edgestead.edge.http.certificates import Certificates, Kept, Take, Terms
-from edgestead.model.seldom import Seldom
+from edgestead.server.rounds import Rounds
 
 LOOK_SECONDS: Final = 2.0  # between two looks at the folder, and at what control keeps
 OWN_NAME: Final = "dns.invalid"  # a name that no name server has (RFC 6761 §6.4)
 OWN_DAYS: Final = 3_650  # it ends with the process
-
-log = logging.getLogger("edgestead.server")
 
 
 class Shown:
@@ -53,15 +49,11 @@ class Shown:
         return self._own.context(OWN_NAME, terms)
 
     async def follow(self) -> None:
-        """Take up what changes. A look that fails does not end it: the next one may not."""
-        failed = Seldom()
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            try:
-                self._certificates.look()
-            except Exception:
-                if times := failed.happened():
-                    log.exception("%d looks at the certificates of DNS failed", times)
+        """Take up what changes."""
+        await Rounds("a look at the certificates of DNS", LOOK_SECONDS, self._look).go_on()
+
+    async def _look(self) -> None:
+        self._certificates.look()
 
 
 def _self_signed() -> Kept:

@@ -37,6 +37,7 @@ from edgestead.server.health import backup_note
 from edgestead.server.health.certificates import CertificateDates
 from edgestead.server.health.clock import ClockWatch
 from edgestead.server.messages import DNS_GROUP, EDGE_GROUP, OBJECTS_GROUP, ControlStart
+from edgestead.server.rounds import Rounds
 from edgestead.server.supervisor.child import UNSTABLE_SECONDS
 from edgestead.server.supervisor.last_words import LastWords
 from edgestead.waf.terms import libinjection
@@ -171,7 +172,9 @@ class HealthPart:
         self._refused: deque[tuple[float, int]] = deque()
         self._board = Board(now_us)
         self._said = ""
-        self._task: asyncio.Task[None] | None = None
+        self._looks = 0
+        self._rounds = Rounds("a look at the server's health", ROUND_SECONDS, self._look)
+        self.close = self._rounds.close
 
     async def open(self) -> None:
         """Returns when the disk was looked at once: before that, an expired certificate would be no row."""
@@ -179,11 +182,7 @@ class HealthPart:
             await asyncio.to_thread(self.look_at_disk)
         except Exception:  # also a row that cannot be read: it keeps nobody from starting
             _log.exception("a look at the server's health failed")  # the round repeats it
-        self._task = asyncio.create_task(self._watch())
-
-    def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        self._rounds.open()
 
     def rows(self) -> tuple[Row, ...]:
         """Every row as it is now. On control's loop; takes about 0.1 ms."""
@@ -280,20 +279,14 @@ class HealthPart:
         failing = any(page.cells[_SINKS_FAILING] for page in self._pages.values())
         self._sinks = self._failing_sinks() if failing else ()
 
-    async def _watch(self) -> None:
-        rounds = 0
-        while True:
-            try:
-                self._clock.look()
-                if rounds % DISK_ROUNDS == 0:
-                    self._set_levels()
-                    self._count_refused()
-                    await asyncio.to_thread(self.look_at_disk)
-                self._tell(self.show())
-            except Exception:
-                _log.exception("a look at the server's health failed")  # the next one may not
-            rounds += 1
-            await asyncio.sleep(ROUND_SECONDS)
+    async def _look(self) -> None:
+        self._looks += 1
+        self._clock.look()
+        if self._looks % DISK_ROUNDS == 1:
+            self._set_levels()
+            self._count_refused()
+            await asyncio.to_thread(self.look_at_disk)
+        self._tell(self.show())
 
     def _tell(self, rows: tuple[Row, ...]) -> None:
         """The worst of it for `systemctl status`, when it changes."""

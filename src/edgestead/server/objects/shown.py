@@ -1,21 +1,20 @@
 """What an objects process shows of itself: its levels, as metrics, and how much it did since the last look.
 
-Owns  the looks, of which none is the last.
+Owns  the looks, of which none is the last: code of users shares the process, and may have broken anything.
 Not   what is looked at; when it is too much (`objects.runtime.watchdog`).
 
 Readiness reads one of them. Each look also sees which classes others have put apart.
 """
 
-import asyncio
 import logging
 from typing import Final
 
 from edgestead.model.counters import ROW_CELLS, ROWS_MAX, Page, slot
-from edgestead.model.seldom import Seldom
 from edgestead.objects.runtime.gates import Account
 from edgestead.server.objects.apart import Apart
 from edgestead.server.objects.host import Host
 from edgestead.server.process import Memory
+from edgestead.server.rounds import Rounds
 from edgestead.store.objectlog import Progress
 from edgestead.usecases.access.identities import FedAccess
 
@@ -48,18 +47,11 @@ class Shown:
         self._memory, self._is_aside = memory, is_aside
         self._progress = Progress(0, 0, 0)
         self._accounts = _name_accounts(page, host)
-        self._failed = Seldom()
 
     async def look_for_ever(self) -> None:
-        while True:
-            try:
-                self.look()
-            except Exception:  # code of users shares the process: it may have taken or broken anything
-                if times := self._failed.happened():
-                    _log.exception("a look at what is shown failed (%d since the last line)", times)
-            await asyncio.sleep(LOOK_SECONDS)
+        await Rounds("a look at what is shown", LOOK_SECONDS, self._look).go_on()
 
-    def look(self) -> None:
+    async def _look(self) -> None:
         host, page, before, after = self._host, self._page, self._progress, self._host.log.progress
         page.add(_LOG_GROUPS, after.groups - before.groups)
         page.add(_LOG_RECORDS, after.records - before.records)
