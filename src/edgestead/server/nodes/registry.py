@@ -22,7 +22,7 @@ from edgestead.server.nodes.kinds import NODE_KINDS
 
 NODES_MAX = 256  # each a connection for each of its groups to one control process
 NODE_BYTES_MAX = 1 << 10  # as JSON: the longest names, and an address of 255 octets, are half of it
-FILE_BYTES_MAX = (NODES_MAX + 1) * NODE_BYTES_MAX
+FILE_BYTES_MAX = (NODES_MAX + 1) * NODE_BYTES_MAX  # of the list as a file
 
 
 class NameTaken(Exception):
