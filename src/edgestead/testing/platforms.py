@@ -7,6 +7,7 @@ Not   what a test does with one.
 import http.client
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from datetime import date
 from pathlib import Path
 
@@ -53,8 +54,8 @@ class Platform:
         return self.edge
 
     def close(self) -> None:
-        self._contents.close()
-        self.server.close()
+        with closing(self.server):
+            self._contents.close()
 
 
 def _patient(folder: Path) -> tuple[str, str]:
@@ -84,5 +85,6 @@ class Platforms:
         return found
 
     def close(self) -> None:
-        while self._by_key:
-            self._by_key.popitem()[1].close()
+        with ExitStack() as all_of_them:  # one that cannot be ended keeps no other from it
+            while self._by_key:
+                all_of_them.callback(self._by_key.popitem()[1].close)

@@ -5,6 +5,7 @@ Not   anything to tests that use none of them. Imports pytest only.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,15 +102,12 @@ def new_server(tmp_path: Path) -> "Iterator[Callable[..., EdgeServer]]":
     """Call it with flags for a server that is not started yet; all of them are ended after the test."""
     from edgestead.testing.server import EdgeServer
 
-    made: list[EdgeServer] = []
+    with ExitStack() as made:  # one that cannot be ended keeps no other from it
 
-    def make(*flags: str, name: str = "data") -> EdgeServer:
-        made.append(EdgeServer(tmp_path / name, *flags))
-        return made[-1]
+        def make(*flags: str, name: str = "data") -> EdgeServer:
+            return made.enter_context(closing(EdgeServer(tmp_path / name, *flags)))
 
-    yield make
-    for server in made:
-        server.close()
+        yield make
 
 
 @pytest.fixture

@@ -4,15 +4,20 @@ Owns  starting `edgecli serve` on ports of its own, asking it by HTTP and DNS, a
 Not   fixtures (`testing.plugin`); looking into the server's memory.
 """
 
+import ctypes
 import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -23,6 +28,8 @@ END_SECONDS_MAX = 300.0
 DIG_SECONDS_MAX = 60.0  # of all tries
 DIG_TRY_SECONDS = 2.0
 _POLL_SECONDS = 0.01
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+_PRCTL = ctypes.CDLL(None).prctl  # found before a fork, which other threads do not survive
 
 
 class Answer(NamedTuple):
@@ -59,20 +66,11 @@ class EdgeServer:
         ready_file = self.ready_file
         ready_file.unlink(missing_ok=True)
         addresses = [part for key, value in self._addresses.items() for part in (f"--{key}", value)]
+        files = ("--data-dir", str(self.data_dir), "--ready-file", str(ready_file))
+        program = (sys.executable, "-P", "-m", "edgestead", "serve")
         with self._log.open("ab") as log:
-            files = ("--data-dir", str(self.data_dir), "--ready-file", str(ready_file))
-            self._popen = subprocess.Popen(
-                [
-                    *self.prefix,
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "edgestead",
-                    "serve",
-                    *files,
-                    *addresses,
-                    *self.flags,
-                ],
+            self._popen = _started(
+                [*self.prefix, *program, *files, *addresses, *self.flags],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -237,6 +235,42 @@ class EdgeServer:
     @property
     def ready_file(self) -> Path:
         return self.data_dir.with_name(self.data_dir.name + ".ready")
+
+
+@cache
+def _starter(_pid: int) -> SimpleQueue[Callable[[], None]]:
+    """What is put there is done by the thread of this process that starts servers, and lives as long as it.
+
+    A child is told of its parent's end when the thread ends that started it, and tests start servers on
+    threads of their own.
+    """
+    queue = SimpleQueue[Callable[[], None]]()
+
+    def work() -> None:
+        while True:
+            queue.get()()
+
+    threading.Thread(target=work, name="edge-starter", daemon=True).start()
+    return queue
+
+
+def _started(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+    """A process that is told when this one ends. Raises OSError."""
+    started = Future[subprocess.Popen[bytes]]()
+
+    def start() -> None:
+        try:
+            started.set_result(subprocess.Popen(command, preexec_fn=_end_with_parent, **how))
+        except BaseException as error:
+            started.set_exception(error)
+
+    _starter(os.getpid()).put(start)
+    return started.result()
+
+
+def _end_with_parent() -> None:
+    """SIGTERM to the server when the process ends that started it, by a signal too, which runs no fixture."""
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def wait_until(is_true: Any, seconds_max: float) -> None:
