@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from edgestead.cli import http
 from edgestead.cli.failure import Failed
 from edgestead.cli.object import read, written
 from edgestead.cli.object.commands import COMMANDS
@@ -19,6 +20,8 @@ from tests.cli.test_main import SLOW_TO_IMPORT
 from tests.support.patience import patient
 
 NOTES = """
+import asyncio
+
 from edgestead import StatefulObject
 
 
@@ -33,6 +36,9 @@ class Notes(StatefulObject):
 
     async def echo(self, *arguments, **named):
         return [list(arguments), named]
+
+    async def take_long(self, seconds):
+        await asyncio.sleep(seconds)
 
     async def wake(self, time_ms):
         await self.ctx.storage.set_alarm(time_ms)
@@ -156,6 +162,14 @@ def test_sql_reads_and_writes_only_when_it_is_told_to(edgecli):
     assert (written.code, written.out, written.err) == (0, "", "1 row written.\n")
     rows = json.loads(edgecli("object", "sql", "Notes", "sql", "SELECT text FROM notes", "--json").out)
     assert rows["rows"] == [["uno"]]
+
+
+def test_what_an_object_does_may_take_longer_than_other_answers(edgecli, monkeypatch):
+    monkeypatch.setattr(http, "SECONDS_MAX", 0.5)
+
+    done = edgecli("object", "call", "Notes", "long", "take_long", "1")
+
+    assert (done.code, done.out) == (0, "null\n"), done.err
 
 
 def test_an_export_is_whole_or_not_there(edgecli, clean_environment):
