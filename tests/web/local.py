@@ -39,6 +39,19 @@ class LocalSite:
     def _count(self) -> None:
         self.guesses += 1
 
+    def before(self, changes: tuple[str, ...], body: object, method: str, path: str) -> None:
+        """Somebody else sends that right before the first request of a page with one of these methods."""
+        application = self.site._application
+
+        async def after_somebody_else(request: Request) -> Any:
+            if request.method in changes:
+                self.site._application = application
+                await self.api.call_async(method, path, body)
+            answer = application(request)
+            return await answer if hasattr(answer, "__await__") else answer
+
+        self.site._application = after_somebody_else
+
     def make_zone(self, name: str) -> str:
         return str(self.api.post("/zones", {"name": name}).result["id"])
 

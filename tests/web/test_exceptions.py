@@ -133,6 +133,25 @@ def test_settings_of_a_rule_that_is_off_say_so(server, visitor):
     assert "every edge process has it; the rule is off." in visitor.post(path, **sent).words
 
 
+@pytest.mark.parametrize(
+    "theirs",
+    [[execute() | {"enabled": False}], [skip(ruleset="current")], []],
+    ids=["execute", "skip", "none"],
+)
+def test_settings_of_a_phase_that_somebody_else_begins_with_meanwhile(server, visitor, theirs):
+    fresh = server.make_zone("fresh.example")
+    entry = f"/zones/{fresh}/rulesets/phases/{MANAGED_PHASE}/entrypoint"
+    server.before(("POST", "PUT"), {"rules": theirs}, "PUT", entry)
+
+    done = visitor.post("/ui/zones/fresh.example/waf", level="1", threshold="40", action="block")
+
+    assert "threshold 40, block: every edge process has it" in done.words
+    found = server.api.get(entry).result["rules"]
+    assert [one["action"] for one in found] == ["skip"] * (theirs == [skip(ruleset="current")]) + ["execute"]
+    assert found[-1]["enabled"] is ("the rule is off" not in done.words)
+    assert found[-1]["action_parameters"]["overrides"]["rules"][-1]["score_threshold"] == 40
+
+
 def test_a_rule_that_skips_becomes_one_that_blocks(server, visitor):
     """By emptying the field of what only a skip has."""
     entry = f"/zones/{server.zone_id}/rulesets/phases/{CUSTOM_PHASE}/entrypoint"

@@ -135,17 +135,29 @@ def test_a_rule_that_is_moved_stays_as_somebody_else_has_changed_it_meanwhile(se
     put(server, scope, BLOCK | {"description": "first"}, BLOCK | {"description": "second"})
     ruleset = server.api.get(f"{scope}/rulesets/phases/{CUSTOM}/entrypoint").result
     path, first = f"{scope}/rulesets/{ruleset['id']}", ruleset["rules"][0]
-    application = server.site._application
-
-    async def after_somebody_else(request):
-        if request.method == "PATCH":
-            changed = BLOCK | {"description": "changed"}
-            await server.api.call_async("PATCH", f"{path}/rules/{first['id']}", changed)
-        answer = application(request)
-        return await answer if hasattr(answer, "__await__") else answer
-
-    server.site._application = after_somebody_else
+    changed = BLOCK | {"description": "changed"}
+    server.before(("PATCH",), changed, "PATCH", f"{path}/rules/{first['id']}")
     fields = {"what": "down", "phase": CUSTOM, "rule": first["id"]}
     assert visitor.post(PAGE, **fields).status == 200
 
     assert [one["description"] for one in server.api.get(path).result["rules"]] == ["second", "changed"]
+
+
+@pytest.mark.parametrize("of_account", [False, True])
+def test_the_first_rule_of_a_phase_leaves_what_somebody_else_began_with(server, visitor, of_account):
+    scope, page = (server.account, "/ui/rules") if of_account else (f"/zones/{server.zone}", PAGE)
+    entry = f"{scope}/rulesets/phases/{CUSTOM}/entrypoint"
+    theirs, mine = ({"action": "skip", **_SKIPPED, "expression": one} for one in ("ssl", "not ssl"))
+    server.before(("POST", "PUT"), {"rules": [theirs]}, "PUT", entry)
+
+    fields = {**mine, "action_parameters": json.dumps(mine["action_parameters"])}
+    done = visitor.post(f"{page}/{CUSTOM}/new", **fields)
+
+    assert "Done." in done.words
+    assert [one["expression"] for one in server.api.get(entry).result["rules"]] == ["ssl", "not ssl"]
+
+
+def test_a_wrong_first_rule_is_told_at_its_field(server, visitor):
+    wrong = visitor.post(f"{PAGE}/{CUSTOM}/new", action="block", expression="nothing", description="")
+
+    assert (wrong.status, "unknown identifier" in wrong.words) == (400, True)

@@ -1,6 +1,6 @@
 """The phases of rules, and what a zone or the account has in them.
 
-Owns  their words, whose rules a page is about, reading the rules of all phases, and one's entry point.
+Owns  their words, whose rules a page is about, reading the rules of all phases; entry points.
 Not   a page.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from edgestead.web.asker import Json, Refused
-from edgestead.web.pages.shared import account_of, zone_of
+from edgestead.web.pages.shared import account_of, tried, zone_of
 from edgestead.web.visit import ROOT, Visit, segment
 
 PHASES = {
@@ -26,6 +26,7 @@ PHASES = {
 OF_ZONES = frozenset({"http_response_compression"})  # the account has no rules of these
 CUSTOM, MANAGED = "http_request_firewall_custom", "http_request_firewall_managed"
 LISTED_MAX = 1_000  # rulesets of a list
+_EXISTS = 20217
 EXECUTED_MAX = 20  # rulesets of the account that one page reads, because rules execute them
 
 
@@ -168,3 +169,18 @@ async def entry_of(visit: Visit, api: str, where: str) -> Json | None:
             return None
         raise
     return found
+
+
+async def begun(
+    visit: Visit, api: str, kind: str, phase: str, rule: Json
+) -> tuple[Json | None, Refused | None]:
+    """Make a phase's entry point of its first rule.
+
+    What somebody else has made meanwhile, which stays as it is; or the refusal. Neither when it is done.
+    """
+    body = {"name": "default", "kind": kind, "phase": phase, "rules": [rule]}
+    refused = await tried(visit, "POST", f"{api}/rulesets", body)
+    if refused is None or _EXISTS not in {error.get("code") for error in refused.errors}:
+        return None, refused
+    there = await entry_of(visit, api, phase)
+    return there, None if there else refused

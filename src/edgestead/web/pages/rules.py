@@ -20,6 +20,7 @@ from edgestead.web.pages.phases import (
     Owner,
     Placed,
     all_phases,
+    begun,
     entries_of,
     entry_of,
     executed_by,
@@ -300,10 +301,12 @@ async def _save(owner: Owner, where: str, rule: str, visit: Visit) -> Shown | Mo
         entry, held = await _rule(visit, owner, where, rule)
         kept = {name: value for name, value in sent_back(held).items() if name not in _emptied(visit)}
         wrong = await tried(visit, "PATCH", f"{path}/{entry['id']}/rules/{rule}", kept | body)
-    elif (there := await _entry(visit, owner, where)) is not None:
-        wrong = await tried(visit, "POST", f"{path}/{there['id']}/rules", body)
     else:
-        wrong = await tried(visit, "PUT", f"{path}/phases/{where}/entrypoint", {"rules": [body]})
+        there, wrong = await _entry(visit, owner, where), None
+        if there is None:
+            there, wrong = await begun(visit, owner.api, _kind(owner, where), where, body)
+        if there is not None:
+            wrong = await tried(visit, "POST", f"{path}/{there['id']}/rules", body)
     if wrong is not None:
         return await _edit(owner, where, rule, visit, wrong)
     return Moved(f"{owner.page}/rules", _DONE)

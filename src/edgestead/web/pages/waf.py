@@ -15,7 +15,7 @@ import msgspec
 from edgestead.model import managed_settings
 from edgestead.usecases.event_index import Kinds
 from edgestead.web.asker import Json, Refused
-from edgestead.web.pages.phases import MANAGED, entry_of
+from edgestead.web.pages.phases import MANAGED, begun, entry_of
 from edgestead.web.pages.shared import tried, zone_of
 from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
@@ -78,22 +78,28 @@ async def apply(zone: str, visit: Visit) -> Shown | Moved:
     if deployed is None:
         raise Refused(400, [{"code": 1001, "message": "The server has loaded no managed ruleset."}])
     wanted = _wanted(visit, deployed.settings)
-    rule = deployed.rule or managed_settings.new_rule(deployed.managed["id"])
-    body = managed_settings.with_level(rule, wanted.level)
-    body = managed_settings.with_threshold(body, deployed.anomaly["id"], wanted.threshold, wanted.action)
-    path = f"/zones/{found['id']}/rulesets"
+    api, refused = f"/zones/{found['id']}", None
     if deployed.entry is None:
-        refused = await tried(visit, "PUT", f"{path}/phases/{MANAGED}/entrypoint", {"rules": [body]})
-    elif deployed.rule is None:
-        refused = await tried(visit, "POST", f"{path}/{deployed.entry['id']}/rules", body)
-    else:
-        rule_path = f"{path}/{deployed.entry['id']}/rules/{deployed.rule['id']}"
-        refused = await tried(visit, "PATCH", rule_path, body)
+        there, refused = await begun(visit, api, "zone", MANAGED, _body(deployed, wanted))
+        deployed = _executing(deployed.managed, there)
+    if deployed.entry is not None:
+        rules, body = f"{api}/rulesets/{deployed.entry['id']}/rules", _body(deployed, wanted)
+        if deployed.rule is None:
+            refused = await tried(visit, "POST", rules, body)
+        else:
+            refused = await tried(visit, "PATCH", f"{rules}/{deployed.rule['id']}", body)
     if refused is not None:
         return await show(zone, visit, refused)
     said = f"Level {wanted.level}, threshold {wanted.threshold}, {wanted.action}: every edge process has it"
-    said += "." if rule.get("enabled", True) else "; the rule is off."
+    said += "; the rule is off." if deployed.rule and not deployed.rule.get("enabled", True) else "."
     return Moved(f"{ROOT}/zones/{segment(zone)}/waf", said)
+
+
+def _body(deployed: Deployed, wanted: Wanted) -> Json:
+    """The rule as it shall be: what the zone has, else a new one."""
+    rule = deployed.rule or managed_settings.new_rule(deployed.managed["id"])
+    levelled = managed_settings.with_level(rule, wanted.level)
+    return managed_settings.with_threshold(levelled, deployed.anomaly["id"], wanted.threshold, wanted.action)
 
 
 async def _deployed(visit: Visit, zone: Json) -> Deployed | None:
@@ -104,7 +110,10 @@ async def _deployed(visit: Visit, zone: Json) -> Deployed | None:
             break
     else:
         return None
-    entry = await entry_of(visit, f"/zones/{zone['id']}", MANAGED)
+    return _executing(managed, await entry_of(visit, f"/zones/{zone['id']}", MANAGED))
+
+
+def _executing(managed: Json, entry: Json | None) -> Deployed:
     rules = [
         rule for rule in (entry or {}).get("rules") or [] if managed_settings.executes(rule, managed["id"])
     ]
