@@ -362,6 +362,16 @@ def test_the_first_rule_of_a_phase_leaves_what_somebody_else_began_with(
     path = f"/zones/{found['id']}/rulesets"
     skip = {"action": "skip", "expression": "true", "action_parameters": {"ruleset": "current"}}
     body = {"name": "theirs", "kind": "zone", "phase": PHASE, "rules": [skip]}
+    made = somebody_else(server, monkeypatch, path, body)
+    code, output = run(*command, "--zone", zone)
+
+    assert (code, made) == (0, [200]), output
+    rules = server.call("GET", f"{path}/phases/{PHASE}/entrypoint").result["rules"]
+    assert [rule["action"] for rule in rules] == ["skip", "skip" if command[0] == "rule" else "execute"]
+
+
+def somebody_else(server, monkeypatch, path, body):
+    """Right after a command found no ruleset there, another one makes it. Its statuses."""
     made = []
 
     def look(*where):
@@ -370,10 +380,50 @@ def test_the_first_rule_of_a_phase_leaves_what_somebody_else_began_with(
             made.append(server.call("POST", path, body).status)
         return there
 
-    for module in ("rule.rules", "waf.commands"):
+    for module in ("rule.rules", "waf.commands", "state.rules"):
         monkeypatch.setattr(f"edgestead.cli.{module}.ruleset_at", look)
-    code, output = run(*command, "--zone", zone)
+    return made
 
-    assert (code, made) == (0, [200]), output
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_of_two_that_deploy_the_managed_ruleset_at_once_one_does(run, server, zone, monkeypatch, begins):
+    """The other one finds no rule, and then one: in a ruleset that is new, or that was there."""
+    (found,) = server.call("GET", f"/zones?name={zone}").result
+    path = f"/zones/{found['id']}/rulesets"
+    managed = next(one["id"] for one in server.call("GET", path).result if one["kind"] == "managed")
+    rule = {"action": "execute", "expression": "true", "action_parameters": {"id": managed}}
+    body = {"name": "theirs", "kind": "zone", "phase": PHASE, "rules": [rule]}
+    if begins:
+        somebody_else(server, monkeypatch, path, body)
+    else:
+
+        def look(*where):
+            assert server.call("POST", path, body).status == 200
+            return ruleset_at(*where)
+
+        monkeypatch.setattr("edgestead.cli.waf.commands.ruleset_at", look)
+
+    code, output = run("waf", "level", "2", "--deploy", "--zone", zone)
+
+    assert (code, f"The phase {PHASE} of {zone} was changed meanwhile." in output) == (1, True), output
     rules = server.call("GET", f"{path}/phases/{PHASE}/entrypoint").result["rules"]
-    assert [rule["action"] for rule in rules] == ["skip", "skip" if command[0] == "rule" else "execute"]
+    assert [one["action"] for one in rules] == ["execute"]
+    monkeypatch.undo()
+    assert run("waf", "level", "2", "--deploy", "--zone", zone)[0] == 0
+
+
+def test_an_apply_leaves_the_phase_that_somebody_else_began_with(run, server, zone, monkeypatch, tmp_path):
+    (found,) = server.call("GET", f"/zones?name={zone}").result
+    path = f"/zones/{found['id']}/rulesets"
+    body = {"name": "theirs", "kind": "zone", "phase": CUSTOM, "rules": [GOOD_RULE]}
+    wanted = tmp_path / "wanted.json"
+    rules = [GOOD_RULE | {"action": "log"}]
+    wanted.write_text(json.dumps({"zones": {zone: {"rules": {"custom": rules}}}}))
+    made = somebody_else(server, monkeypatch, path, body)
+
+    code, output = run("apply", str(wanted), "--yes")
+
+    assert (code, made) == (1, [200]), output
+    assert f"The phase custom of {zone} was changed meanwhile." in output
+    (rule,) = server.call("GET", f"{path}/phases/{CUSTOM}/entrypoint").result["rules"]
+    assert rule["action"] == "block"

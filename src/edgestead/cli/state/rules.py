@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from edgestead.cli.failure import Failed, changed_meanwhile
 from edgestead.cli.http import segment
-from edgestead.cli.rule.entrypoint import ruleset_at
+from edgestead.cli.rule.entrypoint import Begun, begin, ruleset_at
 from edgestead.cli.rule.names import Names, kept, names_in, newest, not_here, rule_names
 from edgestead.cli.rule.phases import full_name
 from edgestead.cli.state.document import Json, rule_form, ruleset_name
@@ -156,9 +156,17 @@ def make_rules(server: "Api", path: str, names: Names, seen: Names, change: Chan
 
     Raises Failed: its rules are no longer those that the plan found.
     """
-    entry = f"{path}/rulesets/phases/{segment(full_name(change.what))}/entrypoint"
+    phase, what = full_name(change.what), f"The phase {change.what} of {change.where or 'the account'}"
+    entry = f"{path}/rulesets/phases/{segment(phase)}/entrypoint"
     rules = [names.identified(rule) for rule in change.after]
-    present = ruleset_at(server, entry) or {}
-    if _forms(present, seen) != (change.before or []):
-        raise changed_meanwhile(f"The phase {change.what} of {change.where or 'the account'}")
-    server.call("PUT", entry, json_body={"rules": kept(rules, rule_names(present.get("rules") or ()))})
+    present = ruleset_at(server, entry)
+    if _forms(present or {}, seen) != (change.before or []):
+        raise changed_meanwhile(what)
+    if present is not None:
+        server.call("PUT", entry, json_body={"rules": kept(rules, rule_names(present.get("rules") or ()))})
+        return
+    try:
+        kind = "zone" if change.where else "root"
+        begin(server, f"{path}/rulesets", kind, phase, kept(rules, {}))
+    except Begun:
+        raise changed_meanwhile(what) from None

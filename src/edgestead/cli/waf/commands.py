@@ -105,8 +105,10 @@ def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]
                 f"{target.name} does not execute the managed ruleset.",
                 "The same command with --deploy adds the rule that does.",
             )
-        rule = change(deployed.new_rule(found.managed["id"]), anomaly)
-        add_rule(target, PHASE, ruleset_at(target.api, target.entrypoint(PHASE)), rule, {})
+        managed_id = found.managed["id"]
+        rule = change(deployed.new_rule(managed_id), anomaly)
+        there = ruleset_at(target.api, target.entrypoint(PHASE))
+        add_rule(target, PHASE, there, rule, {}, rivals=lambda one: deployed.executes(one, managed_id))
     else:
         path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
         target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
