@@ -4,15 +4,19 @@ import select
 import socket
 import threading
 from contextlib import suppress
+from http.client import HTTPConnection
 
 import pytest
 
+from edgestead.cli import http
 from edgestead.cli.failure import Failed
-from edgestead.cli.http import ELSEWHERE, Api, Refused
+from edgestead.cli.http import ELSEWHERE, PERHAPS, Api, Refused
 from edgestead.cli.source import Source, find_source
 from edgestead.testing.server import wait_until
 
 RESTART_SECONDS = 20
+ALIVE = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
+UNREADY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 28\r\n\r\n{"success":true,"result":""}'
 
 
@@ -95,28 +99,76 @@ def test_a_server_that_is_silent_is_asked_once_and_not_called_unreachable(begun)
     asked[0].close()
 
 
+def test_a_read_for_which_no_command_waits_longer_is_asked_again_after_silence(monkeypatch):
+    monkeypatch.setattr(http, "SECONDS_MAX", 0.5)
+    pauses = []
+
+    with listening() as server, api_of(server, answer_seconds=0.5, sleep=pauses.append) as api:
+        with pytest.raises(Failed, match=r"did not answer within 0\.5 s"):
+            api.call("GET", "/zones")
+        with pytest.raises(Failed, match=r"did not answer within 0\.5 s"):
+            api.call("PUT", "/zones", json_body={})
+
+    assert len(pauses) == http.ATTEMPTS_MAX - 1
+
+
+@pytest.mark.parametrize("error", [OSError(113, "No route to host"), TimeoutError(110, "timed out")])
+def test_a_machine_that_is_gone_is_no_silent_server(monkeypatch, error):
+    """As the system says it of a connection whose other end it asks whether it lives."""
+
+    def gone(connection):
+        alive = {name: connection.sock.getsockopt(socket.IPPROTO_TCP, name) for name in ALIVE}
+        alive[socket.SO_KEEPALIVE] = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        seen.append(alive)
+        raise error
+
+    seen = []
+    monkeypatch.setattr(HTTPConnection, "getresponse", gone)
+
+    with listening() as server, api_of(server, answer_seconds=3_600) as api:
+        with pytest.raises(Failed, match="cannot be reached") as failed:
+            api.call("POST", "/verify", repeat=False)
+
+    assert failed.value.message.endswith(PERHAPS)
+    assert seen == [ALIVE | {socket.SO_KEEPALIVE: 1}]
+
+
+def test_what_is_lost_while_a_connection_is_made_was_not_sent(monkeypatch):
+    def reset(connection):
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(HTTPConnection, "connect", reset)
+
+    with listening() as server, api_of(server) as api, pytest.raises(Failed, match="be reached") as failed:
+        api.call("POST", "/zones", json_body={}, repeat=False)
+
+    assert PERHAPS not in failed.value.message
+
+
 @pytest.mark.parametrize("repeat", [True, False])
 def test_a_server_that_starts_again_meanwhile_is_waited_for(repeat):
     threads, pauses = [], []
 
-    def serve_one(server):
-        with server, server.accept()[0] as connection:
-            read_head(connection)
-            connection.sendall(ANSWER)
+    def serve(server, *answers):
+        with server:
+            for answer in answers:
+                with server.accept()[0] as connection:
+                    read_head(connection)
+                    connection.sendall(answer)
 
-    def start(server):
-        threads.append(threading.Thread(target=serve_one, args=(server,), daemon=True))
+    def start(server, *answers):
+        threads.append(threading.Thread(target=serve, args=(server, *answers), daemon=True))
         threads[-1].start()
 
     def sleep(seconds):
         pauses.append(seconds)
-        if sum(pauses) > RESTART_SECONDS:
-            start(listening(port))
+        if sum(pauses) > RESTART_SECONDS and len(threads) == 1:
+            start(listening(port), *([UNREADY] * repeat), ANSWER)
 
     server = listening()
     port = server.getsockname()[1]
     with api_of(server, sleep=sleep) as api:
-        start(server)
+        start(server, ANSWER)
         api.call("GET", "/one")
         threads[0].join()
         select.select([api._connection.sock], [], [], 60)  # its end has arrived

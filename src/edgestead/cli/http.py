@@ -7,6 +7,7 @@ Not   which routes there are. Imports click and the standard library only; redir
 
 import http.client
 import select
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
@@ -21,7 +22,12 @@ SECONDS_MAX = 60  # for one connection attempt, one send; and one receive, where
 ANSWER_BYTES_MAX = 256 << 20  # a bulk get of 100 values as JSON
 REFUSAL_BYTES_MAX = 1 << 20
 ATTEMPTS_MAX = 5
-ATTEMPTS_OVER_A_RESTART_MAX = 9  # of a server that answered before: 51 s of pauses
+REFUSED_MAX = 9  # connections to a server that answered before, over its restart: 51 s of pauses
+_KEPT_ALIVE = {  # a machine that is gone is known 25 s later, however long its answer may take
+    socket.TCP_KEEPIDLE: 10,
+    socket.TCP_KEEPINTVL: 5,
+    socket.TCP_KEEPCNT: 3,
+}
 RETRY_AFTER_SECONDS_MAX = 30
 CHUNK_BYTES = 65_536
 REPEATED_ALWAYS = frozenset({429})
@@ -31,7 +37,6 @@ BASE_PATH = "/client/v4"
 ELSEWHERE = "--from"  # the source's name of somebody else's server
 _HERE = frozenset({"127.0.0.1", "::1", "localhost"})
 PERHAPS = "It may have been done all the same: look before you run it again."
-_LOST = (http.client.HTTPException, ConnectionResetError, BrokenPipeError)  # behind what was sent
 _NO_ROUTE = 7003
 _BAD_CREDENTIALS = frozenset({6003, 9109, 10000})
 
@@ -71,6 +76,10 @@ def _chain(error: Mapping[str, Any]) -> Iterator[str]:
     for cause in causes if isinstance(causes, list) else ():
         if isinstance(cause, dict):
             yield f"  because: {_worded(cause)}"
+
+
+class _Silent(TimeoutError):
+    """A server that has the whole request did not answer in time."""
 
 
 class Api:
@@ -151,9 +160,8 @@ class Api:
         """The answer to a request, when it is a good one.
 
         A body that is not bytes needs its Content-Length in `headers`. `repeat` False is for what must not
-        happen twice; a 429 is repeated always, because then nothing has happened. So is what a server that
-        answered before refuses to listen to: it starts again. One that has the request and is silent may be
-        at it for long, and is not asked again.
+        happen twice; a 429 is repeated always, because then nothing has happened. A server that is silent may
+        be at what takes long, and is asked again only for a read where nothing is known to take so long.
         """
         path_and_query = path + ("?" + urlencode(query, quote_via=quote) if query else "")
         if method not in READS and is_dry_run():
@@ -161,14 +169,21 @@ class Api:
             tell_unsent(method, path_and_query, content if isinstance(content, bytes) else b"".join(content))
         url = self._base_path + path_and_query
         sent = {**self.source.headers, "User-Agent": "edgecli", **(headers or {})}
+        reads_quickly = method in READS and self._answer_seconds == SECONDS_MAX
         for attempt in count(1):
+            perhaps: tuple[str, ...] = ()
             try:
-                answer = self._send(method, url, sent, body)
+                connection = self._connected()
+                perhaps = () if repeat else (PERHAPS,)  # from here on, something may have been sent
+                answer = self._send(connection, method, url, sent, body)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                if attempt >= self._attempts_max(error, repeat):
-                    perhaps = () if repeat or not isinstance(error, _LOST) else (PERHAPS,)
-                    raise Failed(*self._unreachable(error), *perhaps) from None
+                is_silent = isinstance(error, _Silent)
+                is_refused = isinstance(error, ConnectionRefusedError)  # `_connected` waited for that
+                is_final = is_refused or (is_silent and not reads_quickly)
+                if is_final or not repeat or attempt >= ATTEMPTS_MAX:
+                    failed = self._silent() if is_silent else Failed(*self._unreachable(error), *perhaps)
+                    raise failed from None
                 self._sleep(_pause_seconds(attempt, None))
                 continue
             self._has_answered = True
@@ -200,32 +215,49 @@ class Api:
             self._connection.close()
             self._connection = None
 
-    def _attempts_max(self, error: Exception, repeat: bool) -> int:
-        if isinstance(error, ConnectionRefusedError):  # nothing was sent
-            return ATTEMPTS_OVER_A_RESTART_MAX if self._has_answered else 1
-        return ATTEMPTS_MAX if repeat else 1
-
-    def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body | None
-    ) -> http.client.HTTPResponse:
+    def _connected(self) -> http.client.HTTPConnection:
+        """The open connection, or a new one: nothing is sent. A server that starts again is waited for."""
         if self._connection is not None and _has_ended(self._connection):
             self.close()
         if self._connection is None:
             kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
             self._connection = kind(self._host, self._port, timeout=SECONDS_MAX)
-        elif self._connection.sock is not None:
-            self._connection.sock.settimeout(SECONDS_MAX)
+            for attempt in count(1):
+                try:
+                    self._connection.connect()
+                    break
+                except ConnectionRefusedError:
+                    if not self._has_answered or attempt >= REFUSED_MAX:
+                        raise
+                self._sleep(_pause_seconds(attempt, None))
+            self._connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEPT_ALIVE.items():
+                self._connection.sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._connection.sock.settimeout(SECONDS_MAX)
+        return self._connection
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: Body | None,
+    ) -> http.client.HTTPResponse:
+        """Raises _Silent, OSError, HTTPException."""
         try:
-            self._connection.request(method, url, body() if body else None, dict(headers))
+            connection.request(method, url, body() if body else None, dict(headers))
         except (BrokenPipeError, ConnectionResetError):
             # A server that refuses a body answers before it has read it: its reason is worth reading.
             if body is None:
                 raise
-        self._connection.sock.settimeout(self._answer_seconds)
+        connection.sock.settimeout(self._answer_seconds)
         try:
-            return self._connection.getresponse()
-        except TimeoutError:
-            raise self._silent() from None
+            return connection.getresponse()
+        except TimeoutError as error:
+            if error.errno is None:
+                raise _Silent from None
+            raise  # the machine is gone
 
     def _all_of(self, answer: http.client.HTTPResponse, bytes_max: int) -> bytes:
         content, length = [], 0
@@ -262,13 +294,13 @@ class Api:
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server gave an idle connection up: nothing else makes it readable between two requests.
+    """Whether the server gave it up: nothing else makes an idle connection readable between two requests.
 
     Commands that compute for minutes between two requests meet that, and what must not happen twice could
     not be sent again afterwards.
     """
-    if connection.sock is None:
-        return False
+    if connection.sock is None:  # the last answer said so
+        return True
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))
