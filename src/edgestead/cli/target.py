@@ -4,6 +4,7 @@ Owns  how a zone is found by name or id, lists of several pages, the option --js
 Not   what is done there. Imports click and the standard library only.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -167,7 +168,7 @@ def cursor_pages(server: "Api", path: str) -> Iterator[Json]:
 
 
 class ListChanged(Failed):
-    """A list was longer or shorter at one page than at the page before."""
+    """Something went from a list between two of its pages."""
 
 
 def whole_list(server: "Api", path: str, query: Mapping[str, object]) -> list[Json]:
@@ -179,22 +180,36 @@ def whole_list(server: "Api", path: str, query: Mapping[str, object]) -> list[Js
 
 
 def pages(server: "Api", path: str, query: Mapping[str, object], *, grows: bool = False) -> Iterator[Json]:
-    """The items of a list, page after page; nothing is kept. It may get longer if it `grows` at its end only.
+    """The items of a list, page after page; no more than one is kept.
 
-    Raises ListChanged: pages are counted from the list's beginning, so that behind an item that went another
-    one is in no page, and behind one that came one is in two. The list's length tells; it does not where one
-    went and one came between the same two pages.
+    Pages are counted from the list's beginning. Behind an item that came, the next page begins with what the
+    last one ended with: that is left out. Behind one that went, another is in no page; raises ListChanged for
+    that, and where more came than a page has, unless the list `grows` at its end only. The list's length
+    tells; it does not where one went and one came between the same two pages.
     """
-    number, count = 1, None
-    while True:
-        asked = {"per_page": PAGE_ITEMS, **query, "page": number}
-        answer = server.call("GET", path, query=asked)
-        info = answer["result_info"]
+    last: list[Json] = []
+    read = 0
+    count: int | None = None
+    for number in itertools.count(1):
+        answer = server.call("GET", path, query={"per_page": PAGE_ITEMS, **query, "page": number})
+        items, info = answer["result"], answer.get("result_info") or {}
         before, count = count, info.get("total_count")
-        if None not in (before, count) and (count < before or (count > before and not grows)):
+        came = 0 if before is None or count is None else count - before
+        if came < 0 or (came > len(last) and not grows):
             raise ListChanged(f"{path} was changed while it was read.", "Run it again.")
-        yield from answer["result"]
-        # A server may give smaller pages than it was asked for.
-        if not answer["result"] or number >= info["total_pages"]:
+        known = [_identity(one) for one in last] if came else []
+        yield from (one for one in items if _identity(one) not in known)
+        last, read = items, read + len(items)
+        if not items or _is_read(info, number, read):
             return
-        number += 1
+
+
+def _identity(item: Json) -> object:
+    return item.get("id", item)
+
+
+def _is_read(info: Json, pages_read: int, items_read: int) -> bool:
+    """Whether these were all. A server may give smaller pages than it was asked for, or not count any."""
+    if (total := info.get("total_pages")) is not None:
+        return pages_read >= int(total)
+    return items_read >= int(info.get("total_count") or 0)
