@@ -399,6 +399,15 @@ def test_what_lies_behind_a_bound_is_not_said_to_be_checked(edgecli_alone, clean
     assert edgecli_alone("deprecations", "check", "b.txt").code == 1
 
 
+def test_uses_that_are_ignored_are_not_counted(edgecli_alone, clean_environment, monkeypatch):
+    (clean_environment / "a.txt").write_text(f"/client/v4/zones/{ID}/firewall/rules\n" * 20)
+    monkeypatch.setattr(files, "FOUND_PER_FILE_MAX", 10)
+
+    done = edgecli_alone("deprecations", "check", "--ignore", "firewall-rules", "a.txt")
+
+    assert (done.code, done.out, done.err) == (0, "", "0 uses in 0 of 1 file.\n")
+
+
 def test_uses_are_told_in_their_order(edgecli_alone, clean_environment):
     """Also one that is decided by a later line, and not by one that is too far."""
     lines_ = ["", '"zone_name"', '"zone_id"', f"/zones/{ID}/filters", *[""] * 18, "/dns_records"]

@@ -45,7 +45,7 @@ class _Tally:
 
     def _in(self, path: str) -> Iterator[Found]:
         try:
-            yield from (one for one in found_in(path) if one.subject in self.rows)
+            yield from found_in(path, self.rows)
         except Unreadable as reason:
             self.unread += 1
             warn(f"{path} is not checked to its end: {reason}.")

@@ -12,7 +12,7 @@ import gzip
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -89,9 +89,12 @@ def size_of(path: str) -> int:
         return 0
 
 
-def found_in(path: str) -> Iterator[Found]:
-    """The uses in one file, in their order. Raises Unreadable, also behind FOUND_PER_FILE_MAX; OSError."""
-    for number, found in enumerate(_every_use(path)):
+def found_in(path: str, rows: Container[str]) -> Iterator[Found]:
+    """The uses of these rows in one file, in their order.
+
+    Raises Unreadable, also behind FOUND_PER_FILE_MAX; OSError.
+    """
+    for number, found in enumerate(one for one in _every_use(path) if one.subject in rows):
         if number == FOUND_PER_FILE_MAX:
             raise Unreadable(f"it has more than {FOUND_PER_FILE_MAX} uses")
         yield found
