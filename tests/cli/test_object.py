@@ -255,7 +255,7 @@ def test_verify_reads_page_after_page_and_names_what_is_wrong(capsys):
         ("good", []),
     ]
     tally = read._Tally()
-    read._echo_verdicts(tally.counted(verdicts), tally)
+    read._echo_verdicts(tally.tallied(verdicts), tally)
     printed = " the log: segment x\nNotes bad: no room\n3 objects checked, 2 damaged.\n"
     assert capsys.readouterr().out == printed
 

@@ -9,7 +9,7 @@ import http.client
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
@@ -196,7 +196,7 @@ class Api:
             self._sleep(pause_seconds)
         raise self._refusal(f"{method} {path}", answer)
 
-    def chunks(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    def chunks(self, answer: http.client.HTTPResponse) -> Generator[bytes, None, None]:
         """The body; raises Failed when the connection ends before the body does."""
         missing = answer.length
         try:

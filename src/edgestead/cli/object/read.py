@@ -4,11 +4,11 @@ Owns  arguments, options and output of the six commands.
 Not   what is damage: the server says. Imports click and the standard library only.
 """
 
-import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -139,8 +139,8 @@ def export(class_name: str, name: str, by_id: bool, file: Path, force: bool, as_
     path = path_of(class_name, name, by_id)
     chunks = server.chunks(server.request("GET", f"{path}/export"))
     if file.suffix == ".json":
-        chunks = _document(server, path, file.with_name(f".{file.name}.{os.getpid()}.sqlite"), chunks)
-    with files.written(file) as target:
+        chunks = _document(server, path, file.absolute().parent, chunks)
+    with closing(chunks), files.written(file) as target:
         length = _write(target, chunks)
     if file == files.STDOUT:
         return
@@ -148,19 +148,21 @@ def export(class_name: str, name: str, by_id: bool, file: Path, force: bool, as_
     show_lines(found, f"{file}: {counted(length, 'byte')}.", as_json=as_json)
 
 
-def _document(server: "Api", path: str, copy: Path, chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _document(
+    server: "Api", path: str, folder: Path, chunks: Iterable[bytes]
+) -> Generator[bytes, None, None]:
     """The object as JSON, by way of a copy in a file."""
+    import tempfile
+
     from edgestead.cli.object.written import document
 
-    try:
-        with copy.open("xb") as target:
-            _write(target, chunks)
-        yield from document(copy, server.call("GET", path)["result"])
-    finally:
-        copy.unlink(missing_ok=True)
+    with tempfile.NamedTemporaryFile(prefix=".edgecli.", suffix=".sqlite", dir=folder) as copy:
+        _write(copy.file, chunks)
+        copy.flush()
+        yield from document(Path(copy.name), server.call("GET", path)["result"])
 
 
-def _write(target: BinaryIO, chunks: Iterable[bytes]) -> int:
+def _write(target: IO[bytes], chunks: Iterable[bytes]) -> int:
     length = 0
     for chunk in chunks:
         length += target.write(chunk)
@@ -184,7 +186,7 @@ def verify(class_name: str | None, name: str | None, by_id: bool, as_json: bool)
     """
     server = objects_api(is_slow=True)
     tally = _Tally()
-    verdicts = tally.counted(_verdicts(server, class_name, name, by_id))
+    verdicts = tally.tallied(_verdicts(server, class_name, name, by_id))
     show(verdicts, lambda: _echo_verdicts(verdicts, tally), as_json=as_json)
     if tally.damaged:
         sys.exit(1)
@@ -196,7 +198,7 @@ class _Tally:
     def __init__(self) -> None:
         self.objects = self.damaged = 0
 
-    def counted(self, verdicts: Iterable[Json]) -> Iterator[Json]:
+    def tallied(self, verdicts: Iterable[Json]) -> Iterator[Json]:
         for verdict in verdicts:
             self.objects += 1
             self.damaged += bool(verdict["problems"])
