@@ -14,6 +14,7 @@ from tests.support.postgres import pair
 TABLE = "CREATE TABLE notes (id bigint PRIMARY KEY, body bytea)"
 INSERT = "INSERT INTO notes (id, body) VALUES (%b, %b)"
 COUNT = "SELECT count(*) FROM notes"
+DEADLINE_SECONDS = 2  # also of what a new connection asks first, on a slow machine
 REFUSED_SETTINGS = {
     "ALTER DATABASE {name} SET synchronous_commit = off": "synchronous_commit is off",
     "ALTER DATABASE {name} SET synchronous_commit = local": "synchronous_commit is local",
@@ -161,7 +162,7 @@ def test_a_transaction_that_stands_still_is_undone_by_the_server(postgres, link)
 
 
 def test_a_deadline_closes_the_socket_and_the_outcome_is_unknown(postgres):
-    with closing(Link(postgres.empty(), deadline_s=0.3)) as link, pytest.raises(Unknown):
+    with closing(Link(postgres.empty(), deadline_s=DEADLINE_SECONDS)) as link, pytest.raises(Unknown):
         link.row("SELECT pg_sleep(60)")
 
 
@@ -169,7 +170,7 @@ def test_a_machine_that_has_no_thread_left_once_has_deadlines_afterwards(postgre
     def refuse(thread):
         raise RuntimeError("can't start new thread")
 
-    with closing(Link(postgres.empty(), deadline_s=0.3, watch=Watch())) as link:
+    with closing(Link(postgres.empty(), deadline_s=DEADLINE_SECONDS, watch=Watch())) as link:
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
             with pytest.raises(RuntimeError):

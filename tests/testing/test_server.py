@@ -1,6 +1,7 @@
 """Servers of tests end with what started them."""
 
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -34,6 +35,7 @@ def test_a_server_ends_when_the_tests_are_killed_and_not_with_the_thread_that_st
         env=environment(),
     ) as tests:
         pid = int(tests.stdout.readline())
+        server = os.pidfd_open(pid)  # the number may be a stranger's once it has ended
         try:
             assert is_running(pid)
 
@@ -42,7 +44,8 @@ def test_a_server_ends_when_the_tests_are_killed_and_not_with_the_thread_that_st
             wait_until(lambda: not is_running(pid), END_SECONDS_MAX)
         finally:
             with suppress(ProcessLookupError):
-                os.kill(pid, 9)
+                signal.pidfd_send_signal(server, signal.SIGKILL)
+            os.close(server)
 
 
 class Stubborn:
