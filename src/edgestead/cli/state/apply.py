@@ -33,7 +33,7 @@ def make(server: "Api", account: str, changes: Sequence[Change], seen: Names, *,
         if change.kind == "namespace":
             server.call("POST", namespaces_path(account), json_body={"title": change.after}, repeat=False)
             tell(str(change))
-    names, peers = names_of(server, account), Peers(server, account)
+    naming, peers = rules.Naming(then=seen, now=names_of(server, account)), Peers(server, account)
     for change in changes:
         if change.kind == "tsig key":
             peers.send_key(change.before, change.after)
@@ -42,15 +42,16 @@ def make(server: "Api", account: str, changes: Sequence[Change], seen: Names, *,
             )
             tell(f"{change}{secret if change.sign == '+' else ''}")
     rulesets = [one for one in changes if one.kind == "ruleset"]
-    rules.make_rulesets(server, account, names, seen, rulesets, tell)
+    rules.make_rulesets(server, account, naming, rulesets, tell)
     for change in changes:
         if change.kind == "rules" and not change.where:
-            rules.make_rules(server, f"/accounts/{account}", names, seen, change)
+            rules.make_rules(server, f"/accounts/{account}", naming, change)
             tell(str(change))
     zones = zones_of(server, account)
     for name in dict.fromkeys(change.where for change in changes if change.where):
         here = [change for change in changes if change.where == name]
-        _make_zone(server, account, names, seen, peers, name, zones.get(name), here, tell)
+        zone = zones.get(name) or _new_zone(server, account, name, here, tell)
+        _make_zone(server, naming, peers, name, zone, here, tell)
     _make_tokens(server, account, [change for change in changes if change.kind == "token"], tell)
 
 
@@ -64,24 +65,24 @@ def _make_tokens(server: "Api", account: str, changes: Sequence[Change], tell: T
         tell(f"{change}{secret if change.sign == '+' else ''}")
 
 
+def _new_zone(server: "Api", account: str, name: str, changes: Sequence[Change], tell: Tell) -> Json:
+    made = [change for change in changes if change.kind == "zone" and change.sign == "+"]
+    type_ = SECONDARY if made[0].after == SECONDARY else FULL
+    body = {"name": name, "type": type_, "account": {"id": account}}
+    zone: Json = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
+    _done(name, made, tell)
+    return zone
+
+
 def _make_zone(
     server: "Api",
-    account: str,
-    names: Names,
-    seen: Names,
+    naming: rules.Naming,
     peers: Peers,
     name: str,
-    zone: Json | None,
-    changes: list[Change],
+    zone: Json,
+    changes: Sequence[Change],
     tell: Tell,
 ) -> None:
-    if zone is None:
-        made = [change for change in changes if change.kind == "zone" and change.sign == "+"]
-        type_ = SECONDARY if made[0].after == SECONDARY else FULL
-        body = {"name": name, "type": type_, "account": {"id": account}}
-        zone = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
-        assert zone is not None
-        _done(name, made, tell)
     path = f"/zones/{zone['id']}"
     make_records(server, zone, [change for change in changes if change.kind == "record"], tell)
     settings = [change for change in changes if change.kind == "setting"]
@@ -103,7 +104,7 @@ def _make_zone(
             peers.send(path, name, change.before, change.after)
             _done(name, [change], tell)
         elif change.kind == "rules":
-            rules.make_rules(server, path, names, seen, change)
+            rules.make_rules(server, path, naming, change)
             _done(name, [change], tell)
         elif change.kind == "zone" and change.sign == "~":
             server.call("PATCH", path, json_body={"paused": change.after})

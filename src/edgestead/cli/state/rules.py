@@ -4,11 +4,11 @@ Owns  which of these names mean nothing here; making rulesets and rules through 
 Not   how a ruleset is called (`cli.rule.names`); what differs (`cli.state.plan`).
 
 The API replaces the rules of a ruleset as a whole. So each is read once more right before, and must be what
-the plan was made of: the words that `seen`, the plan's own names, have for it are those of the change.
+the plan was made of, in the words that the plan had for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from edgestead.cli.failure import Failed, changed_meanwhile
 from edgestead.cli.http import segment
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 OF_ACCOUNT = ("rules", "rulesets")
 Rules = list[Json]
+
+
+class Naming(NamedTuple):
+    """What rules and rulesets are called: `then` in the plan, which the changes use, and `now`."""
+
+    then: Names
+    now: Names
 
 
 def _lists(document: Json) -> Iterator[tuple[str, Rules]]:
@@ -95,8 +102,7 @@ def newest_versions(document: Json) -> Iterator[str]:
 def make_rulesets(
     server: "Api",
     account: str,
-    names: Names,
-    seen: Names,
+    naming: Naming,
     changes: Sequence[Change],
     tell: Callable[[str], None],
 ) -> None:
@@ -104,7 +110,7 @@ def make_rulesets(
 
     Raises Failed: one is no longer as the plan found it.
     """
-    path = f"/accounts/{account}/rulesets"
+    path, names = f"/accounts/{account}/rulesets", naming.now
     for change in changes:
         if change.before is None:
             if change.what in names.custom:
@@ -115,7 +121,7 @@ def make_rulesets(
     again = []
     for change in changes:
         if change.before is not None:
-            _refuse_changed(server, path, names, seen, change)
+            _refuse_changed(server, path, naming, change)
         if _put(server, path, names, change, [*names.possible(change.after["rules"])]):
             tell(str(change))
         else:
@@ -135,32 +141,32 @@ def _put(server: "Api", path: str, names: Names, change: Change, rules: Rules) -
     return len(rules) == len(change.after["rules"])
 
 
-def _refuse_changed(server: "Api", path: str, names: Names, seen: Names, change: Change) -> None:
-    ruleset_id = names.custom.get(change.what)
+def _refuse_changed(server: "Api", path: str, naming: Naming, change: Change) -> None:
+    ruleset_id = naming.now.custom.get(change.what)
     there = ruleset_at(server, f"{path}/{ruleset_id}") if ruleset_id else None
     held, before = there or {}, change.before
     if (
         there is None
         or (held.get("description") or None) != before.get("description")
-        or _forms(held, seen) != before["rules"]
+        or _forms(held, naming.then) != before["rules"]
     ):
         raise changed_meanwhile(f"The ruleset {change.what}")
 
 
-def _forms(ruleset: Json, seen: Names) -> Rules:
-    return [rule_form(seen.named(rule)) for rule in ruleset.get("rules") or ()]
+def _forms(ruleset: Json, names: Names) -> Rules:
+    return [rule_form(names.named(rule)) for rule in ruleset.get("rules") or ()]
 
 
-def make_rules(server: "Api", path: str, names: Names, seen: Names, change: Change) -> None:
+def make_rules(server: "Api", path: str, naming: Naming, change: Change) -> None:
     """A phase's entry point of the zone or account at `path`.
 
     Raises Failed: its rules are no longer those that the plan found.
     """
     phase, what = full_name(change.what), f"The phase {change.what} of {change.where or 'the account'}"
     entry = f"{path}/rulesets/phases/{segment(phase)}/entrypoint"
-    rules = [names.identified(rule) for rule in change.after]
+    rules = [naming.now.identified(rule) for rule in change.after]
     present = ruleset_at(server, entry)
-    if _forms(present or {}, seen) != (change.before or []):
+    if _forms(present or {}, naming.then) != (change.before or []):
         raise changed_meanwhile(what)
     if present is not None:
         server.call("PUT", entry, json_body={"rules": kept(rules, rule_names(present.get("rules") or ()))})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import Refused
 from edgestead.cli.target import Json, is_id
+from edgestead.cli.zone.secondary import NO_PRIMARIES
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -23,7 +24,6 @@ PRIMARY_DEFAULTS: Json = {"port": 53, "key": None, "tls": False, "ixfr": True}
 KEY_MEMBERS: Mapping[str, type] = {"name": str, "algorithm": str, "transfer": bool}
 KEY_DEFAULTS: Json = {"algorithm": "hmac-sha256", "transfer": True}
 OF_PRIMARIES = frozenset({"records", "rrsets", "dnssec"})  # members of a zone that its primary decides
-_NOT_YET = 9605  # the code of a secondary zone that has no primaries
 
 
 def primary_form(primary: Mapping[str, Any]) -> Json:
@@ -68,7 +68,7 @@ class Peers:
         try:
             incoming = self._server.call("GET", f"{zone_path}/secondary_dns/incoming")["result"]
         except Refused as refusal:
-            if _NOT_YET in refusal.codes:
+            if NO_PRIMARIES in refusal.codes:
                 return []
             raise
         by_id = {one["id"]: one for one in self._all()}

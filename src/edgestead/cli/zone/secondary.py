@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edgestead.cli.http import Api
 
 PORT, TLS_PORT = 53, 853
-_NO_PRIMARIES = 9605
+NO_PRIMARIES = 9605  # the code of a secondary zone that was never told of any
 TLS = click.option(
     "--tls", is_flag=True, help="Transfer over TLS only (RFC 9103), from port 853 where none is given."
 )
@@ -125,7 +125,7 @@ def _begun(server: "Api", account: str, name: str) -> Json | None:
             try:
                 server.call("GET", f"/zones/{zone['id']}/secondary_dns/incoming")
             except Refused as refusal:
-                if _NO_PRIMARIES in refusal.codes:
+                if NO_PRIMARIES in refusal.codes:
                     return dict(zone)
                 raise
     return None
