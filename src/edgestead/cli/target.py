@@ -24,6 +24,7 @@ ALREADY_JSON = click.option("--json", is_flag=True, expose_value=False, help="It
 YES = click.option("yes", "-y", "--yes", is_flag=True, help="Do not ask.")
 ID_DIGITS = 32
 PAGE_ITEMS = 1_000
+NO_PRIMARIES = 9605  # the code of a secondary zone that was never told of any
 READS_MAX = 4  # of a list that is changed while it is read
 
 _FIRST_WORD = "edgestead.zone"

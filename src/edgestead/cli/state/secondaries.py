@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import Refused
-from edgestead.cli.target import Json, is_id
-from edgestead.cli.zone.secondary import NO_PRIMARIES
+from edgestead.cli.target import NO_PRIMARIES, Json, is_id
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api

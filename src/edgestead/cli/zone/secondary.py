@@ -11,14 +11,13 @@ import click
 from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed
 from edgestead.cli.table import show_lines, show_one
-from edgestead.cli.target import JSON, Command, Json, api, zone_first, zone_of
+from edgestead.cli.target import JSON, NO_PRIMARIES, Command, Json, api, zone_first, zone_of
 from edgestead.cli.zone.dns_key import one_key
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
 
 PORT, TLS_PORT = 53, 853
-NO_PRIMARIES = 9605  # the code of a secondary zone that was never told of any
 TLS = click.option(
     "--tls", is_flag=True, help="Transfer over TLS only (RFC 9103), from port 853 where none is given."
 )
