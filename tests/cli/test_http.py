@@ -4,7 +4,7 @@ import select
 import socket
 import threading
 from contextlib import suppress
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
@@ -131,6 +131,25 @@ def test_a_machine_that_is_gone_is_no_silent_server(monkeypatch, error):
 
     assert failed.value.message.endswith(PERHAPS)
     assert seen == [ALIVE | {socket.SO_KEEPALIVE: 1}]
+
+
+def test_a_machine_that_goes_in_the_midst_of_an_answer_is_no_silent_server(monkeypatch):
+    def gone(answer, length):
+        raise TimeoutError(110, "Connection timed out")
+
+    def serve():
+        with server.accept()[0] as connection:
+            read_head(connection)
+            connection.sendall(ANSWER)
+
+    monkeypatch.setattr(HTTPResponse, "read", gone)
+
+    with listening() as server, api_of(server) as api:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(Failed, match="cannot be reached: Connection timed out"):
+            api.call("GET", "/one")
+        thread.join()
 
 
 def test_what_is_lost_while_a_connection_is_made_was_not_sent(monkeypatch):

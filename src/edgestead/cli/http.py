@@ -203,10 +203,9 @@ class Api:
             while chunk := answer.read(CHUNK_BYTES):
                 missing = None if missing is None else missing - len(chunk)
                 yield chunk
-        except TimeoutError:
-            raise self._silent() from None
         except (OSError, http.client.HTTPException) as error:
-            raise Failed(*self._unreachable(error)) from None
+            failed = self._silent() if _ran_out(error) else Failed(*self._unreachable(error))
+            raise failed from None
         if missing:
             raise Failed(f"The connection to {self.source.api_base} ended {missing} bytes too early.")
 
@@ -255,9 +254,9 @@ class Api:
         try:
             return connection.getresponse()
         except TimeoutError as error:
-            if error.errno is None:
+            if _ran_out(error):
                 raise _Silent from None
-            raise  # the machine is gone
+            raise
 
     def _all_of(self, answer: http.client.HTTPResponse, bytes_max: int) -> bytes:
         content, length = [], 0
@@ -304,6 +303,11 @@ def _has_ended(connection: http.client.HTTPConnection) -> bool:
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _ran_out(error: Exception) -> bool:
+    """Whether our own time limit passed. The system says by number that the other machine is gone."""
+    return isinstance(error, TimeoutError) and error.errno is None
 
 
 def _pause_seconds(attempt: int, retry_after: str | None) -> float:

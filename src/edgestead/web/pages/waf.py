@@ -103,7 +103,7 @@ def _body(deployed: Deployed, wanted: Wanted) -> Json:
 
 
 async def _deployed(visit: Visit, zone: Json) -> Deployed | None:
-    """None where the server has loaded no managed ruleset. Of several rules the first that acts counts."""
+    """None where the server has loaded no managed ruleset."""
     for one in await visit.api.result(f"/zones/{zone['id']}/rulesets"):
         if one["kind"] == "managed" and "OWASP" in one["name"]:
             managed = await visit.api.result(f"/zones/{zone['id']}/rulesets/{one['id']}")
@@ -114,6 +114,7 @@ async def _deployed(visit: Visit, zone: Json) -> Deployed | None:
 
 
 def _executing(managed: Json, entry: Json | None) -> Deployed:
+    """Of several rules the first that acts counts."""
     rules = [
         rule for rule in (entry or {}).get("rules") or [] if managed_settings.executes(rule, managed["id"])
     ]
