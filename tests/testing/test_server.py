@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 
 import pytest
@@ -12,24 +13,21 @@ from edgestead.testing import platforms
 from edgestead.testing.platforms import Platforms
 from edgestead.testing.server import END_SECONDS_MAX, environment, is_running, wait_until
 
-STARTED_ON_A_THREAD = """
-import sys, threading
+STARTED = """
+import sys
 from pathlib import Path
 from edgestead.testing.server import EdgeServer
 
 server = EdgeServer(Path(sys.argv[1]))
-thread = threading.Thread(target=server.launch)
-thread.start()
-thread.join()
-server.wait_ready()
+server.start()
 print(server.pid, flush=True)
 sys.stdin.read()
 """
 
 
-def test_a_server_ends_when_the_tests_are_killed_and_not_with_the_thread_that_started_it(tmp_path):
+def test_a_server_ends_when_the_tests_are_killed(tmp_path):
     with subprocess.Popen(
-        [sys.executable, "-c", STARTED_ON_A_THREAD, str(tmp_path / "data")],
+        [sys.executable, "-c", STARTED, str(tmp_path / "data")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment(),
@@ -46,6 +44,17 @@ def test_a_server_ends_when_the_tests_are_killed_and_not_with_the_thread_that_st
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(server, signal.SIGKILL)
             os.close(server)
+
+
+def test_a_server_outlives_a_thread_that_started_it(new_server):
+    server = new_server()
+    starting = threading.Thread(target=server.launch)
+    starting.start()
+    starting.join()
+
+    server.wait_ready()
+
+    assert server.call("GET", "/zones").status == 200
 
 
 class Stubborn:

@@ -13,11 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -69,11 +66,15 @@ class EdgeServer:
         files = ("--data-dir", str(self.data_dir), "--ready-file", str(ready_file))
         program = (sys.executable, "-P", "-m", "edgestead", "serve")
         with self._log.open("ab") as log:
-            self._popen = _started(
+            # Other threads may end before their servers do. One thread that starts all servers was tried: it
+            # has not the namespaces, priority and processors of a thread that chose its own for its server.
+            lasts = threading.current_thread() is threading.main_thread()
+            self._popen = subprocess.Popen(
                 [*self.prefix, *program, *files, *addresses, *self.flags],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
+                preexec_fn=_end_with_parent if lasts else None,
                 env=environment(),
             )
 
@@ -237,39 +238,10 @@ class EdgeServer:
         return self.data_dir.with_name(self.data_dir.name + ".ready")
 
 
-@cache
-def _starter(_pid: int) -> SimpleQueue[Callable[[], None]]:
-    """What is put there is done by the thread of this process that starts servers, and lives as long as it.
-
-    A child is told of its parent's end when the thread ends that started it, and tests start servers on
-    threads of their own.
-    """
-    queue = SimpleQueue[Callable[[], None]]()
-
-    def work() -> None:
-        while True:
-            queue.get()()
-
-    threading.Thread(target=work, name="edge-starter", daemon=True).start()
-    return queue
-
-
-def _started(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-    """A process that is told when this one ends. Raises OSError."""
-    started = Future[subprocess.Popen[bytes]]()
-
-    def start() -> None:
-        try:
-            started.set_result(subprocess.Popen(command, preexec_fn=_end_with_parent, **how))
-        except BaseException as error:
-            started.set_exception(error)
-
-    _starter(os.getpid()).put(start)
-    return started.result()
-
-
 def _end_with_parent() -> None:
-    """SIGTERM to the server when the process ends that started it, by a signal too, which runs no fixture."""
+    """SIGTERM to the server when the thread ends that started it: with the process, also by a signal, which
+    runs no fixture.
+    """
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
