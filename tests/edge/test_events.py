@@ -45,6 +45,15 @@ def folder(tmp_path):
 
 
 @pytest.fixture
+def files(folder):
+    folder_fd = os.open(folder, os.O_RDONLY)
+    made = EventFiles(folder_fd, 0)
+    yield made
+    made.close()
+    os.close(folder_fd)
+
+
+@pytest.fixture
 def clock():
     return Ticks()
 
@@ -199,12 +208,10 @@ def test_what_cannot_be_written_is_counted_and_told_once(open_log, folder, count
     assert told == ["No space left on device"]
 
 
-def test_a_line_that_a_full_disk_tore_does_not_spoil_the_next(open_log, folder, monkeypatch):
+def test_a_line_that_a_full_disk_tore_does_not_spoil_the_next(open_log, folder, files, monkeypatch):
     log = open_log()
     log.decided(ask("/one"), BLOCK)
     log.close()
-    folder_fd = os.open(folder, os.O_RDONLY)
-    files = EventFiles(folder_fd, 0)
     really_write = os.write
     pieces = iter([5, OSError(28, "No space left on device")])
 
@@ -220,14 +227,12 @@ def test_a_line_that_a_full_disk_tore_does_not_spoil_the_next(open_log, folder, 
     with pytest.raises(OSError, match="No space"):
         files.write([line], "1")
     files.write([line.replace(b"/one", b"/two")], "2")
-    files.close()
-    os.close(folder_fd)
 
     assert [event.path for event in found(folder)] == ["/two", "/one"]
 
 
 def test_a_torn_line_that_cannot_be_ended_yet_is_ended_before_the_next_is_written(
-    open_log, folder, monkeypatch
+    open_log, folder, files, monkeypatch
 ):
     log = open_log()
     log.decided(ask("/one"), BLOCK)
@@ -235,8 +240,6 @@ def test_a_torn_line_that_cannot_be_ended_yet_is_ended_before_the_next_is_writte
     (path,) = folder.iterdir()
     line = path.read_bytes().rstrip()
     path.write_bytes(path.read_bytes() + b'{"id":"torn')
-    folder_fd = os.open(folder, os.O_RDONLY)
-    files = EventFiles(folder_fd, 0)
 
     def full(descriptor, content):
         raise OSError(28, "No space left on device")
@@ -246,8 +249,6 @@ def test_a_torn_line_that_cannot_be_ended_yet_is_ended_before_the_next_is_writte
         with pytest.raises(OSError, match="No space"):
             files.write([line], "1")
     files.write([line.replace(b"/one", b"/two")], "2")
-    files.close()
-    os.close(folder_fd)
 
     assert [event.path for event in found(folder)] == ["/two", "/one"]
 
