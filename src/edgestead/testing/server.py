@@ -4,7 +4,6 @@ Owns  starting `edgecli serve` on ports of its own, asking it by HTTP and DNS, a
 Not   fixtures (`testing.plugin`); looking into the server's memory.
 """
 
-import ctypes
 import http.client
 import json
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.server.places import private_place
 
 START_SECONDS_MAX = 300.0  # a machine that is busy with all else; one that ended is noticed at once
@@ -25,8 +25,6 @@ END_SECONDS_MAX = 300.0
 DIG_SECONDS_MAX = 60.0  # of all tries
 DIG_TRY_SECONDS = 2.0
 _POLL_SECONDS = 0.01
-_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
-_PRCTL = ctypes.CDLL(None).prctl  # found before a fork, which other threads do not survive
 
 
 class Answer(NamedTuple):
@@ -74,7 +72,7 @@ class EdgeServer:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                preexec_fn=_end_with_parent if lasts else None,
+                preexec_fn=end_with_parent if lasts else None,
                 env=environment(),
             )
 
@@ -236,13 +234,6 @@ class EdgeServer:
     @property
     def ready_file(self) -> Path:
         return self.data_dir.with_name(self.data_dir.name + ".ready")
-
-
-def _end_with_parent() -> None:
-    """SIGTERM to the server when the thread ends that started it: with the process, also by a signal, which
-    runs no fixture.
-    """
-    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def wait_until(is_true: Any, seconds_max: float) -> None:

@@ -12,7 +12,6 @@ does.
     node gone      started again
 """
 
-import ctypes
 import fcntl
 import json
 import os
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.parent import end_with_parent, interrupt_with_parent
 from edgestead.cli.source import Source
 from edgestead.server.places import private_place
 
@@ -49,15 +49,6 @@ _LOCK = "demo.lock"
 _LOG_LINES = 8
 _FACES = ("api", "dns", "http", "objects-http")
 _OBJECTS = "edgestead.cli.server.demo_objects"
-_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
-def _end_database_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
 
 
 class Node:
@@ -109,7 +100,7 @@ class Node:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
     def wait_ready(self) -> None:
@@ -319,7 +310,7 @@ def opened(say: Callable[[str], None], objects: Sequence[str] = ()) -> Iterator[
     lock_fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock_fd, fcntl.LOCK_EX)
     databases = [
-        OwnPostgres(binaries, folder / name, name=name, before_exec=_end_database_with_parent)
+        OwnPostgres(binaries, folder / name, name=name, before_exec=interrupt_with_parent)
         for name in ("db-a", "db-b")
     ]
     place = Place(folder, databases, [], say)

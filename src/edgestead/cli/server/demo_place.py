@@ -7,7 +7,6 @@ The folder's lock is held while the demo runs. A folder whose lock is free is wh
 server ended with it, because the kernel was told to end it so.
 """
 
-import ctypes
 import fcntl
 import json
 import os
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple
 import click
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.parent import end_with_parent
 from edgestead.cli.source import Source
 
 PREFIX = "edgestead-demo-"
@@ -37,7 +37,6 @@ _FACES = ("api", "dns", "http", "objects-http")
 _LOCK = "demo.lock"
 _LOG_LINES = 5
 _LOOK_SECONDS = 0.2  # after which the end of the server is noticed
-_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 _OBJECTS = "edgestead.cli.server.demo_objects"
 _PAGE = b"<!doctype html><title>The origin</title><h1>Hello from the origin behind the edge</h1>\n"
 
@@ -102,13 +101,8 @@ def _serve(folder: Path, origin_port: int) -> "subprocess.Popen[bytes]":
             stdout=log,
             stderr=log,
             start_new_session=True,  # Ctrl-C is the demo's, which ends it in order
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
         )
-
-
-def _end_with_parent() -> None:
-    """SIGTERM to the server when the demo is killed."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def _ready(folder: Path, process: "subprocess.Popen[bytes]") -> Mapping[str, Any]:
