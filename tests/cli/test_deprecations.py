@@ -296,6 +296,7 @@ def test_a_har_file_is_read_request_by_request(edgecli_alone, clean_environment)
         ("x.har", b'{"log": {}}', "no HAR file"),
         ("x.gz", gzip.compress(b"x" * 1000, mtime=0)[:-9], "no whole gzip file"),
         ("x.gz", b"\x1f\x8bx", "no whole gzip file"),
+        ("x.gz", gzip.compress(b"x" * 1000, mtime=0)[:10] + b"\xff" * 20, "no whole gzip file"),
     ],
 )
 def test_a_file_that_cannot_be_read_fails_the_check_and_not_the_others(

@@ -11,6 +11,7 @@ that no person wrote.
 import gzip
 import os
 import sys
+import zlib
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -119,7 +120,7 @@ def _in_gzip(path: str, file: BinaryIO) -> Iterator[Found]:
     try:
         with gzip.GzipFile(fileobj=file) as unpacked:
             yield from _in_text(path, cast(BinaryIO, unpacked), UNPACKED_BYTES_MAX)
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise Unreadable(f"it is no whole gzip file: {error}") from None
 
 
