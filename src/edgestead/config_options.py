@@ -288,8 +288,8 @@ OPTIONS: tuple[Option, ...] = (
         values.seconds(0.5, 600),
         "1",
         "How long an object may keep its process from everything else before that process is ended, and the"
-        " object blamed. What the process waits for a processor or a disk does not count, unless others wait"
-        " for twice as long and an eighth of the limit was its own.",
+        " object blamed: from 0.5 to 600, with parts of seconds. What the process waits for a processor or a"
+        " disk does not count, unless others wait for twice as long and an eighth of the limit was its own.",
         flag=False,
     ),
     Option(
@@ -584,8 +584,8 @@ OPTIONS: tuple[Option, ...] = (
         values.whole(3, 600),
         "10",
         "How long a process may give no sign of life before it is ended and started again: a twentieth of it"
-        " if it does nothing at all meanwhile. One of objects has `objects-blocked-seconds`, and half as much"
-        " again if it computes.",
+        " if it does nothing at all meanwhile. One of objects has `objects-blocked-seconds`, and a fifth"
+        " more if it computes.",
         flag=False,
     ),
     Option(

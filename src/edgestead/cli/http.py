@@ -169,7 +169,7 @@ class Api:
             tell_unsent(method, path_and_query, content if isinstance(content, bytes) else b"".join(content))
         url = self._base_path + path_and_query
         sent = {**self.source.headers, "User-Agent": "edgecli", **(headers or {})}
-        reads_quickly = method in READS and self._answer_seconds == SECONDS_MAX
+        reads_quickly = method in READS and self._answer_seconds <= SECONDS_MAX
         for attempt in count(1):
             perhaps: tuple[str, ...] = ()
             try:

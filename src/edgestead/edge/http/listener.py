@@ -32,7 +32,6 @@ BACKLOG = 1_024
 ACCEPTS_AT_ONCE = 16  # half a millisecond, before other things on the loop get their turn
 PAUSE_SECONDS = 0.5  # when there are no descriptors left
 LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
-
 AGAIN_SECONDS = 0.1  # before another look, where the last one was for nothing
 
 _CLOSE_WAIT = 8  # the state of a connection whose other end has ended, the first octet of TCP_INFO

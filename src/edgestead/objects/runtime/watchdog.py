@@ -37,7 +37,7 @@ from edgestead.model.overdue import counted, is_over
 from edgestead.objects.runtime.classes import StatefulObject
 from edgestead.store.objectlog import ObjectRef
 
-TICKS = 8  # in the time that is allowed; eighths of whole seconds and of their quarters add up exactly
+TICKS = 8  # in the time that is allowed; eighths of quarter seconds add up exactly, others may need one more
 TICK_SECONDS_MAX = 1.0  # however long is allowed: what those outside expect
 STANDING_SECONDS_MAX = 15.0  # of a loop that stands still under no one object's code; twice the limit if more
 GROWTHS_MAX = 64  # that are remembered: the newest

@@ -7,6 +7,7 @@ Not   a page.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from edgestead.model.refusals.ruleset import RulesetExists
 from edgestead.web.asker import Json, Refused
 from edgestead.web.pages.shared import account_of, tried, zone_of
 from edgestead.web.visit import ROOT, Visit, segment
@@ -26,7 +27,7 @@ PHASES = {
 OF_ZONES = frozenset({"http_response_compression"})  # the account has no rules of these
 CUSTOM, MANAGED = "http_request_firewall_custom", "http_request_firewall_managed"
 LISTED_MAX = 1_000  # rulesets of a list
-_EXISTS = 20217
+_EXISTS = RulesetExists.code  # also that of TooManyRules, where there is none
 EXECUTED_MAX = 20  # rulesets of the account that one page reads, because rules execute them
 
 

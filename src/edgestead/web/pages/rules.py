@@ -228,6 +228,7 @@ async def _change(owner: Owner, visit: Visit) -> Moved:
         position = {"index": max(1, place + (1 if what == "down" else -1))}
         await visit.api.send("PATCH", path, {"position": position})  # alone: the rule stays as it is then
     else:
+        # Whole, as the API takes nothing but a position alone: what is changed in this moment is undone.
         await visit.api.send("PATCH", path, sent_back(rule) | {"enabled": what == "on"})
     page = _page(visit)
     return Moved(f"{owner.page}/rules" + (f"?page={page}" if page > 1 else ""), _DONE)
