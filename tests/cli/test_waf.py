@@ -6,6 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from edgestead.cli.http import Api
 from edgestead.cli.main import cli
 from edgestead.cli.rule.entrypoint import ruleset_at
 from edgestead.crs import ANOMALY_RULE_ID
@@ -368,6 +369,33 @@ def test_the_first_rule_of_a_phase_leaves_what_somebody_else_began_with(
     assert (code, made) == (0, [200]), output
     rules = server.call("GET", f"{path}/phases/{PHASE}/entrypoint").result["rules"]
     assert [rule["action"] for rule in rules] == ["skip", "skip" if command[0] == "rule" else "execute"]
+
+
+@pytest.mark.parametrize("command", [("rule", "edit", "RULE", "--off"), ("waf", "level", "2")])
+def test_a_change_of_a_rule_leaves_what_somebody_else_has_changed_meanwhile(
+    run, server, zone, monkeypatch, command
+):
+    assert run("waf", "level", "1", "--deploy", "--zone", zone)[0] == 0
+    (found,) = server.call("GET", f"/zones?name={zone}").result
+    path = f"/zones/{found['id']}/rulesets"
+    entry = server.call("GET", f"{path}/phases/{PHASE}/entrypoint").result
+    (rule,) = entry["rules"]
+    call = Api.call
+
+    def late(self, method, *arguments, **named):
+        if method == "PATCH":
+            theirs = {name: rule[name] for name in ("action", "expression", "action_parameters")}
+            where = f"{path}/{entry['id']}/rules/{rule['id']}"
+            assert server.call("PATCH", where, theirs | {"description": "theirs"}).status == 200
+        return call(self, method, *arguments, **named)
+
+    monkeypatch.setattr(Api, "call", late)
+    named = (rule["id"] if word == "RULE" else word for word in command)
+    code, output = run(*named, "--zone", zone)
+
+    assert (code, "was changed meanwhile" in output) == (1, True), output
+    (now,) = server.call("GET", f"{path}/phases/{PHASE}/entrypoint").result["rules"]
+    assert (now["description"], now["enabled"]) == ("theirs", True)
 
 
 def somebody_else(server, monkeypatch, path, body):

@@ -254,6 +254,23 @@ def test_a_rule_is_deleted_and_the_ruleset_answered(api, rulesets, three):
     assert (gone.status, names(gone.result), gone.result["version"]) == (200, "ac", "2")
 
 
+def test_a_patch_for_another_version_than_the_rules_is_refused(api, rulesets, three):
+    rule = three["rules"][0]
+    path = f"{rulesets}/{three['id']}/rules/{rule['id']}"
+
+    first = api.patch(f"{path}?if_version=1", block(description="first"))
+    late = api.patch(f"{path}?if_version=1", block(description="late"))
+    moved = api.patch(f"{path}?if_version=1", {"position": {"after": ""}})
+    again = api.patch(f"{path}?if_version=1", block(description="first"))
+
+    assert (first.status, names(first.result)) == (200, "firstbc")
+    assert (late.status, late.codes) == (400, [20225])
+    assert moved.codes == [20225]
+    assert (again.status, again.result["rules"][0]["version"]) == (200, "2"), "nobody's change is lost by it"
+    assert api.patch(f"{path}?if_version=x", block()).status == 400
+    assert names(api.get(f"{rulesets}/{three['id']}").result) == "firstbc"
+
+
 # Rules: positions
 
 ADDED = [

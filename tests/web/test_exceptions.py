@@ -152,6 +152,18 @@ def test_settings_of_a_phase_that_somebody_else_begins_with_meanwhile(server, vi
     assert found[-1]["action_parameters"]["overrides"]["rules"][-1]["score_threshold"] == 40
 
 
+def test_settings_leave_what_somebody_else_has_changed_meanwhile(server, visitor):
+    entry = f"/zones/{server.zone_id}/rulesets/phases/{MANAGED_PHASE}/entrypoint"
+    ruleset = server.api.put(entry, {"rules": [execute()]}).result
+    path = f"/zones/{server.zone_id}/rulesets/{ruleset['id']}/rules/{ruleset['rules'][0]['id']}"
+    server.before(("PATCH",), execute() | {"enabled": False}, "PATCH", path)
+
+    refused = visitor.post("/ui/zones/example.com/waf", level="1", threshold="40", action="block")
+
+    assert (refused.status, "was changed meanwhile" in refused.words) == (400, True)
+    assert server.api.get(entry).result["rules"][0]["enabled"] is False
+
+
 def test_a_rule_that_skips_becomes_one_that_blocks(server, visitor):
     """By emptying the field of what only a skip has."""
     entry = f"/zones/{server.zone_id}/rulesets/phases/{CUSTOM_PHASE}/entrypoint"

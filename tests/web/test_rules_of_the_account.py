@@ -1,6 +1,7 @@
 """Rules of the account: on a zone's page in their order, on a page of their own with the same editor."""
 
 import json
+import re
 
 import pytest
 
@@ -141,6 +142,33 @@ def test_a_rule_that_is_moved_stays_as_somebody_else_has_changed_it_meanwhile(se
     assert visitor.post(PAGE, **fields).status == 200
 
     assert [one["description"] for one in server.api.get(path).result["rules"]] == ["second", "changed"]
+
+
+def test_a_switch_and_the_editor_leave_what_somebody_else_has_changed_meanwhile(server, visitor):
+    scope = f"/zones/{server.zone}"
+    put(server, scope, BLOCK | {"description": "as it was"})
+    ruleset = server.api.get(f"{scope}/rulesets/phases/{CUSTOM}/entrypoint").result
+    rule = ruleset["rules"][0]
+    path = f"{scope}/rulesets/{ruleset['id']}/rules/{rule['id']}"
+
+    def theirs():
+        return server.api.get(f"{scope}/rulesets/{ruleset['id']}").result["rules"][0]
+
+    server.before(("PATCH",), BLOCK | {"description": "theirs"}, "PATCH", path)
+    switched = visitor.post(PAGE, what="off", phase=CUSTOM, rule=rule["id"])
+    assert (switched.status, "was changed meanwhile" in switched.words) == (400, True)
+    assert (theirs()["description"], theirs()["enabled"]) == ("theirs", True)
+
+    editor = f"{PAGE}/{CUSTOM}/{rule['id']}"
+    shown_version = re.search(r'name="version" value="(\d+)"', visitor.get(editor).text)[1]
+    server.api.patch(path, BLOCK | {"description": "theirs again"})
+    mine = {"action": "log", "expression": "ssl", "description": "mine", "version": shown_version}
+    saved = visitor.post(editor, **mine)
+    assert (saved.status, "was changed meanwhile" in saved.words) == (400, True)
+    assert 'value="mine"' in saved.text
+    assert theirs()["description"] == "theirs again"
+    assert "Done." in visitor.post(editor, **mine | {"version": theirs()["version"]}).words
+    assert theirs()["description"] == "mine"
 
 
 @pytest.mark.parametrize("of_account", [False, True])

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from edgestead.rest.declared import Answers, flag
+from edgestead.rest.declared import Answers, flag, number
 from edgestead.usecases.ruleset.view import RulesetView
 
 
@@ -90,6 +90,7 @@ class CursorsInfo(msgspec.Struct):
 
 
 DRY_RUN = (flag("dry_run", "Only say whether it could be done; the result is null then."),)
+IF_VERSION = (number("if_version", "Refuse the change if this is not the rule's version any more."),)
 RULESET = Answers(RulesetView)
 RULESETS = Answers(list[RulesetView])
 WRITTEN = Answers(RulesetView | None)

@@ -88,9 +88,11 @@ class Asker:
         """An answer that is no envelope. Raises Refused."""
         return await self._answer("GET", path, None, None, ())
 
-    async def send(self, method: str, path: str, body: object = None) -> Json:
+    async def send(
+        self, method: str, path: str, body: object = None, query: Mapping[str, object] | None = None
+    ) -> Json:
         """Change something. Raises Refused."""
-        return await self._ask(method, path, None, body)
+        return await self._ask(method, path, query, body)
 
     async def health(self) -> list[Json]:
         """The rows of the server's health, whether it is ready or not."""

@@ -286,7 +286,7 @@ def _change(target: Target, found: Found, said: Json, verb: str, *, dry_run: boo
     kept = {name: value for name, value in found.rule.items() if name not in _ANSWERED}
     if said.get("action", kept["action"]) != kept["action"]:
         kept.pop("action_parameters", None)  # of the old action
-    query = {"dry_run": "true"} if dry_run else None
+    query = {"if_version": found.rule["version"]} | ({"dry_run": "true"} if dry_run else {})
     path = _path(target, found)
     body = {**kept, **said}
     answered = target.api.call("PATCH", path, query=query, json_body=body, repeat=False)["result"] or {}

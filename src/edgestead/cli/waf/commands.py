@@ -111,7 +111,8 @@ def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]
         add_rule(target, PHASE, there, rule, {}, rivals=lambda one: deployed.executes(one, managed_id))
     else:
         path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
-        target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
+        query = {"if_version": found.rule["version"]}
+        target.api.call("PATCH", path, query=query, json_body=change(found.rule, anomaly))
     _print(target, find(target), as_json)
 
 

@@ -23,6 +23,7 @@ Not   what is wrong with an expression (`language` says it), or with the request
         ├── RulesetInUse          20222
         ├── CurrentVersion        20223
         ├── VersionInUse          20224
+        ├── RuleChanged           20225
         └── ValueRefused          20121
             ├── ActionRefused     20120
             ├── ExpressionBlank   20125
@@ -33,7 +34,8 @@ Not   what is wrong with an expression (`language` says it), or with the request
             └── RulesetExists     20217
 
 A RulesetRefused has a pointer to the member that is wrong. None have those for which no member is: text that
-is no JSON, a phase in the path, what is read-only, current, in use, or as a whole too large.
+is no JSON, a phase in the path, what is read-only, current, in use, changed meanwhile, or too large as a
+whole.
 Source: contract "Rulesets" §6; codes that it does not give are ours.
 """
 
@@ -134,6 +136,15 @@ class VersionInUse(RulesetRefused):
         20224,
         "version {version} of ruleset {ruleset_id} cannot be deleted because a rule of ruleset {by_id}"
         " executes it",
+    )
+
+
+class RuleChanged(RulesetRefused):
+    """Not the version any more that the change was made for."""
+
+    code, wording = (
+        20225,
+        "rule {rule_id} was changed meanwhile: it has version {version}, and the change is for {meant}",
     )
 
 

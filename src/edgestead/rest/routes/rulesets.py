@@ -27,6 +27,7 @@ from edgestead.rest.query import Query
 from edgestead.rest.routing import Answer, route
 from edgestead.rest.ruleset_shapes import (
     DRY_RUN,
+    IF_VERSION,
     RULESET,
     RULESETS,
     WRITTEN,
@@ -205,7 +206,7 @@ async def create_rule(
     )
 
 
-@_scoped("PATCH", _RULE, query=DRY_RUN, takes={JSON: PlacedRule}, answers=WRITTEN)
+@_scoped("PATCH", _RULE, query=DRY_RUN + IF_VERSION, takes={JSON: PlacedRule}, answers=WRITTEN)
 async def change_rule(
     scope: Scope,
     ruleset_id: str,
@@ -217,6 +218,7 @@ async def change_rule(
     write: Write,
 ) -> Any:
     """Define a rule anew, or move it by `position` alone. Answers the ruleset."""
+    meant = query.whole("if_version")
     kind, phase = _kind_and_phase(api, scope, ruleset_id)
     sent = await _read(query, body, lambda value: read_rule_body(value, kind, phase, may_only_move=True))
     return await _write(
@@ -224,7 +226,7 @@ async def change_rule(
         write,
         query,
         lambda reader: rulesets_change.change_rule(
-            call, reader, api.platform, scope, ruleset_id, rule_id, sent
+            call, reader, api.platform, scope, ruleset_id, rule_id, sent, meant
         ),
     )
 

@@ -14,6 +14,7 @@ import msgspec
 from edgestead.model.call import Call
 from edgestead.model.refusals.ruleset import (
     CurrentVersion,
+    RuleChanged,
     RuleNotFound,
     RulesetExists,
     RulesetInUse,
@@ -162,12 +163,20 @@ def change_rule(
     ruleset_id: str,
     rule_id: str,
     body: RuleBody,
+    meant: int | None = None,
 ) -> Written:
-    """Replace a rule, move it, or both. Raises RuleNotFound …"""
+    """Replace a rule, move it, or both; where a version is `meant`, only if it still has that, or is so
+    already: whoever missed the answer may send it again.
+
+    Raises RuleNotFound, RuleChanged …
+    """
     row = writable(reader, platform, scope, ruleset_id)
-    rules = _rules(row)
-    _check_has(rules, row, rule_id)
-    rules = merge.changed(rules, rule_id, body.draft, body.position, stamp(call, platform))
+    before = _rules(row)
+    _check_has(before, row, rule_id)
+    rules = merge.changed(before, rule_id, body.draft, body.position, stamp(call, platform))
+    version = before[merge.index_of(before, rule_id)]["version"]
+    if meant not in (None, int(version)) and rules != before:
+        raise RuleChanged(rule_id=rule_id, version=version, meant=meant)
     drafts = [body.draft] if body.draft is not None else []
     return _next(call, reader, platform, row, rules, drafts, Refusals())
 

@@ -228,8 +228,9 @@ async def _change(owner: Owner, visit: Visit) -> Moved:
         position = {"index": max(1, place + (1 if what == "down" else -1))}
         await visit.api.send("PATCH", path, {"position": position})  # alone: the rule stays as it is then
     else:
-        # Whole, as the API takes nothing but a position alone: what is changed in this moment is undone.
-        await visit.api.send("PATCH", path, sent_back(rule) | {"enabled": what == "on"})
+        # Whole, as the API takes nothing but a position alone, and so of the version that was read.
+        body = sent_back(rule) | {"enabled": what == "on"}
+        await visit.api.send("PATCH", path, body, {"if_version": rule["version"]})
     page = _page(visit)
     return Moved(f"{owner.page}/rules" + (f"?page={page}" if page > 1 else ""), _DONE)
 
@@ -301,7 +302,8 @@ async def _save(owner: Owner, where: str, rule: str, visit: Visit) -> Shown | Mo
     if rule != "new":
         entry, held = await _rule(visit, owner, where, rule)
         kept = {name: value for name, value in sent_back(held).items() if name not in _emptied(visit)}
-        wrong = await tried(visit, "PATCH", f"{path}/{entry['id']}/rules/{rule}", kept | body)
+        query = {"if_version": visit.field("version")}  # that the editor showed, perhaps long ago
+        wrong = await tried(visit, "PATCH", f"{path}/{entry['id']}/rules/{rule}", kept | body, query)
     else:
         there, wrong = await _entry(visit, owner, where), None
         if there is None:
@@ -316,6 +318,7 @@ async def _save(owner: Owner, where: str, rule: str, visit: Visit) -> Shown | Mo
 def _form(rule: Json | None, phase: str, action: str) -> Json:
     if rule is None:
         return {
+            "version": "",
             "action": action,
             "expression": "",
             "description": "",
@@ -323,6 +326,7 @@ def _form(rule: Json | None, phase: str, action: str) -> Json:
             "ratelimit": _json(_RATELIMIT if phase == "http_ratelimit" else None),
         }
     return {
+        "version": rule["version"],
         "action": rule["action"],
         "expression": rule["expression"],
         "description": rule.get("description", ""),

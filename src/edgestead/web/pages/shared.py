@@ -64,15 +64,19 @@ async def listed(visit: Visit, path: str, **query: object) -> dict[str, Any]:
     }
 
 
-async def tried(visit: Visit, method: str, path: str, body: object) -> Refused | None:
+async def tried(
+    visit: Visit, method: str, path: str, body: object, query: Mapping[str, object] | None = None
+) -> Refused | None:
     """Send it to the API; the refusal, where its words belong on the form's own page."""
-    return await tried_at(visit.api, method, path, body)
+    return await tried_at(visit.api, method, path, body, query)
 
 
-async def tried_at(asker: Asker, method: str, path: str, body: object) -> Refused | None:
+async def tried_at(
+    asker: Asker, method: str, path: str, body: object, query: Mapping[str, object] | None = None
+) -> Refused | None:
     """The same of any address."""
     try:
-        await asker.send(method, path, body)
+        await asker.send(method, path, body, query)
     except Refused as refused:
         if refused.status not in (400, 422):
             raise

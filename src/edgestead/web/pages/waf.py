@@ -87,7 +87,8 @@ async def apply(zone: str, visit: Visit) -> Shown | Moved:
         if deployed.rule is None:
             refused = await tried(visit, "POST", rules, body)
         else:
-            refused = await tried(visit, "PATCH", f"{rules}/{deployed.rule['id']}", body)
+            query = {"if_version": deployed.rule["version"]}
+            refused = await tried(visit, "PATCH", f"{rules}/{deployed.rule['id']}", body, query)
     if refused is not None:
         return await show(zone, visit, refused)
     said = f"Level {wanted.level}, threshold {wanted.threshold}, {wanted.action}: every edge process has it"
