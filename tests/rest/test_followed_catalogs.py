@@ -580,6 +580,25 @@ def test_a_catalog_of_which_nothing_can_be_written_is_fetched_once_a_pause(world
     assert api.get(f"{CATALOGS}/{other}").result["problem"] == "producer: refused"
 
 
+def test_a_catalog_whose_peers_cannot_be_read_keeps_no_other_from_its_turn(world, api, caplog):
+    broken, other = world.follow("broken.test"), world.follow("other.test")
+    world.says = {"other.test": Listing(ONE)}
+
+    def spoil(tx):
+        catalog = msgspec.structs.replace(followed.one(tx, broken), account_id="another")
+        followed.put(tx, catalog, world.now)
+        settings.put(tx, "another", f"{secondary.PEERS}.{world.peer}", "{", world.now)
+
+    api.store.write(spoil).result(60)
+    world.after(1)
+    world.after(1)
+
+    assert [name for _, name, *_ in world.asked] == ["other.test"]
+    assert api.get(f"{CATALOGS}/{other}").result["serial"] == world.serial
+    said = [one for one in caplog.messages if "could not be finished" in one]
+    assert said == [f"a look at the catalog {broken} could not be finished"], "and it pauses"
+
+
 @pytest.mark.parametrize("says", [None, TimeoutError()], ids=["nothing new", "no answer"])
 def test_what_is_asked_for_during_an_attempt_is_done_at_once(world, api, says):
     catalog_id = world.follow()

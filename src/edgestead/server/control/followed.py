@@ -26,7 +26,7 @@ from edgestead.server.control.secondaries import Data
 from edgestead.store.control import Transaction
 from edgestead.usecases import limits
 from edgestead.usecases.account import following, membership
-from edgestead.usecases.account.following import Task
+from edgestead.usecases.account.following import Task, Waiting
 from edgestead.usecases.account.membership import Refused
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import catalog_content
@@ -98,13 +98,13 @@ class FollowedCatalogs:
         paused = self._pauses.running(now_us)
         while len(running) < CATALOGS_AT_ONCE:
             accounts = set(running.values())
-            task = self._data.read(
+            waiting = self._data.read(
                 lambda reader: following.due(reader, now_us, seen, paused, accounts)  # noqa: B023
             )
-            if task is None:
+            if waiting is None:
                 break
-            seen.add(task.catalog.id)
-            running[asyncio.create_task(self._refresh(task))] = task.catalog.account_id
+            seen.add(waiting.catalog_id)
+            running[asyncio.create_task(self._refresh(waiting))] = waiting.account_id
         return len(running) > before
 
     async def _listen(self) -> None:
@@ -113,14 +113,18 @@ class FollowedCatalogs:
         if found:
             await self._data.write(lambda tx: following.wake(self._call(), tx, found))
 
-    async def _refresh(self, task: Task) -> None:
+    async def _refresh(self, waiting: Waiting) -> None:
+        name = waiting.catalog_id
         try:
-            await self._ask(task)
+            task = self._data.read(lambda reader: following.task_of(reader, waiting))
+            if task is not None:
+                name = task.catalog.name
+                await self._ask(task)
         except Exception:
-            self._pauses.begin((task.catalog.id, task.state.due_us), self._call().now_us)
-            log.warning("a look at the catalog %s could not be finished", task.catalog.name, exc_info=True)
+            self._pauses.begin((waiting.catalog_id, waiting.state.due_us), self._call().now_us)
+            log.warning("a look at the catalog %s could not be finished", name, exc_info=True)
         else:
-            self._pauses.forget(task.catalog.id)
+            self._pauses.forget(waiting.catalog_id)
 
     async def _ask(self, task: Task) -> None:
         problems = []

@@ -71,6 +71,14 @@ class FollowedView(msgspec.Struct, frozen=True, kw_only=True):
     modified_time: str
 
 
+class Waiting(NamedTuple):
+    """One catalog whose time has come."""
+
+    catalog_id: str
+    account_id: str
+    state: State
+
+
 class Task(NamedTuple):
     """One catalog to be asked for; `keys` are those of its peers, by id."""
 
@@ -167,7 +175,7 @@ def due(
     seen: Collection[str],
     paused: Collection[tuple[str, int]],
     accounts: Collection[str],
-) -> Task | None:
+) -> Waiting | None:
     """The catalog whose time has come, and that waits longest: none that was seen, or pauses since that time;
     none of these accounts.
     """
@@ -178,11 +186,18 @@ def due(
             continue
         catalog = followed.one(reader, catalog_id)
         if catalog is not None and catalog.account_id not in accounts:
-            known = secondary.peers_of(reader, catalog.account_id)
-            peers = [known[id_] for id_ in catalog.peers if id_ in known]
-            keys = secondary.keys_of(reader, catalog.account_id, peers)
-            return Task(catalog, peers, states[catalog_id], keys)
+            return Waiting(catalog_id, catalog.account_id, states[catalog_id])
     return None
+
+
+def task_of(reader: Reader, due: Waiting) -> Task | None:
+    """None of one that is followed no longer."""
+    catalog = followed.one(reader, due.catalog_id)
+    if catalog is None:
+        return None
+    known = secondary.peers_of(reader, catalog.account_id)
+    peers = [known[id_] for id_ in catalog.peers if id_ in known]
+    return Task(catalog, peers, due.state, secondary.keys_of(reader, catalog.account_id, peers))
 
 
 def told(reader: Reader, notices: Iterable[Notice]) -> list[str]:
