@@ -639,6 +639,25 @@ def test_notices_have_a_catalog_fetched_once_in_a_while(world):
     assert len(world.asked) == before + 1
 
 
+def test_a_notice_that_cannot_be_written_is_acted_on_when_it_can(world, monkeypatch):
+    world.follow()
+    world.hear(Listing(ONE))
+    before = len(world.asked)
+
+    def refuse(*_):
+        raise DiskFull
+
+    with monkeypatch.context() as full:
+        full.setattr(following, "wake", refuse)
+        with pytest.raises(DiskFull):
+            world.hear(Listing(ONE, TWO))
+
+    world.after(1)
+    world.after(1)
+    assert len(world.asked) == before + 1
+    assert set(world.zones()) == {"one.example", "two.example"}
+
+
 def test_a_notice_from_an_ipv4_address_in_ipv6_form_is_that_addresss(world):
     world.follow()
     world.hear(Listing(ONE))

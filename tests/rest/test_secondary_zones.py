@@ -673,6 +673,22 @@ def move_to_another_account(world, account_id, zone_ids):
     world.api.store.write(move).result(60)
 
 
+def test_a_notice_that_cannot_be_written_is_acted_on_when_it_can(world, monkeypatch):
+    world.after(0)
+
+    def refuse(*_):
+        raise DiskFull
+
+    with monkeypatch.context() as full:
+        full.setattr(secondary, "refresh_each", refuse)
+        world.heard = {("192.0.2.1", ZONE)}
+        with pytest.raises(DiskFull):
+            world.after(1, content(8, a("www", 1)))
+
+    assert (world.after(1), world.serial) == (1, 8)
+    assert world.after(1) == 0, "and once"
+
+
 @pytest.mark.parametrize(("slow_accounts", "transfers"), [(1, 4), (2, 6), (3, 7)])
 def test_slow_primaries_of_some_accounts_do_not_hold_up_another_one(world, api, slow_accounts, transfers):
     world.after(0)

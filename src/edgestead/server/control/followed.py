@@ -63,6 +63,7 @@ class FollowedCatalogs:
         self._call = call
         self._asking = Asking(platform, fetch)
         self._told: set[Notice] = set()
+        self._waking: set[str] = set()
         self._pauses = Pauses()
         self._swept_us = 0
 
@@ -109,9 +110,11 @@ class FollowedCatalogs:
 
     async def _listen(self) -> None:
         notices, self._told = self._told, set()
-        found = self._data.read(lambda reader: following.told(reader, notices)) if notices else []
-        if found:
-            await self._data.write(lambda tx: following.wake(self._call(), tx, found))
+        if notices:
+            self._waking.update(self._data.read(lambda reader: following.told(reader, notices)))
+        if self._waking:
+            await self._data.write(lambda tx: following.wake(self._call(), tx, self._waking))
+            self._waking.clear()  # not before: a write that fails is made again next round
 
     async def _refresh(self, waiting: Waiting) -> None:
         name = waiting.catalog_id

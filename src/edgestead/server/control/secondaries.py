@@ -123,9 +123,9 @@ class Secondaries:
         if notices:
             self._told.update(self._data.read(lambda reader: secondary.told(reader, notices)))
         now = [zone_id for zone_id in self._told if zone_id not in self._running]
-        self._told.difference_update(now)
         if now:
             await self._data.write(lambda tx: secondary.refresh_each(self._call(), tx, now))
+            self._told.difference_update(now)  # not before: a write that fails is made again next round
 
     async def settled(self) -> None:
         """Wait for what has begun. For tests."""
