@@ -3,7 +3,9 @@
 import os
 import signal
 
-from edgestead.server.supervisor.loop import Loop
+import pytest
+
+from edgestead.server.supervisor.loop import ERRORS_MAX, ERRORS_SECONDS, Loop
 
 
 class Clock:
@@ -100,3 +102,83 @@ def test_time_that_somebody_is_given_passes_only_while_the_loop_runs():
     loop.run()
 
     assert said.count("look") >= 2 * 9
+
+
+def fails():
+    raise ValueError("nobody foresaw this")
+
+
+def test_a_lenient_loop_outlives_a_callback_that_fails(caplog):
+    loop, said = Loop(Clock()), []
+    loop.is_lenient = True
+    read, write = os.pipe()
+    loop.watch(read, lambda: (os.read(read, 1), fails()))
+    os.write(write, b"a")
+    loop.after(1, fails)
+    loop.after(2, lambda: said.append("the next one"))
+    loop.after(9, loop.stop)
+
+    loop.run()
+
+    assert (said, len(caplog.messages)) == (["the next one"], 2)
+    os.close(read)
+    os.close(write)
+
+
+def test_a_loop_that_is_not_lenient_ends_with_the_first_error():
+    """So is the supervisor's before the server is up, and while it ends."""
+    loop = Loop(Clock())
+    loop.after(1, fails)
+
+    with pytest.raises(ValueError, match="foresaw"):
+        loop.run()
+
+
+def test_what_fails_again_and_again_ends_a_lenient_loop():
+    """As the callback of a descriptor does, which stays readable."""
+    loop, times = Loop(lambda: 0.0), []
+    loop.is_lenient = True
+    read, write = os.pipe()
+    loop.watch(read, lambda: (times.append(1), fails()))
+    os.write(write, b"a")
+
+    with pytest.raises(ValueError, match="foresaw"):
+        loop.run()
+
+    assert len(times) == ERRORS_MAX
+    os.close(read)
+    os.close(write)
+
+
+def test_what_fails_now_and_then_ends_no_lenient_loop():
+    seconds, times = [0.0], []
+    loop = Loop(lambda: seconds[0])
+    loop.is_lenient = True
+
+    def now_and_then():
+        seconds[0] += ERRORS_SECONDS / (ERRORS_MAX - 2)
+        times.append(1)
+        loop.after(0, now_and_then if len(times) < 3 * ERRORS_MAX else loop.stop)
+        fails()
+
+    loop.after(0, now_and_then)
+    loop.run()
+
+    assert len(times) == 3 * ERRORS_MAX
+
+
+def test_a_signal_that_came_with_one_whose_callback_fails_is_heard():
+    numbers = (signal.SIGUSR1, signal.SIGUSR2)
+    before = [signal.getsignal(one) for one in numbers]
+    loop = Loop(Clock())
+    loop.is_lenient = True
+    loop.on_signals(numbers[:1], fails)
+    loop.on_signals(numbers[1:], loop.stop)
+    for number in numbers:
+        os.kill(os.getpid(), number)
+
+    loop.run()
+
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+    signal.set_wakeup_fd(-1)

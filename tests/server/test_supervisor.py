@@ -10,7 +10,7 @@ from edgestead.model.counters import PAGE_BYTES
 from edgestead.server.messages import Start
 from edgestead.server.supervisor.child import Child
 from edgestead.server.supervisor.loop import Loop
-from edgestead.server.supervisor.main import START_LIVES_MAX, Supervisor
+from edgestead.server.supervisor.main import KEYS_AGAIN_SECONDS, START_LIVES_MAX, Supervisor
 from edgestead.server.supervisor.notify import Notify
 from tests.server.test_child import Clock, runs
 
@@ -47,6 +47,10 @@ class Estate:
 
     def ends_with(self, child):
         return []
+
+
+def fails(*_):
+    raise ValueError("nobody foresaw this")
 
 
 @pytest.fixture
@@ -166,3 +170,53 @@ def test_keys_that_could_not_be_made_void_are_looked_at_soon_and_by_nobody_twice
     of_before()
     assert asked == ["renew_keys", "void_keys", "renew_keys"]
     assert [seconds for seconds, _ in planned] == [3_600.0, 1.0, 3_600.0]
+
+
+def test_a_look_for_keys_that_fails_is_not_the_last_one(supervisor, monkeypatch):
+    planned = []
+    monkeypatch.setattr(supervisor._loop, "after", lambda seconds, callback: planned.append(seconds))
+    monkeypatch.setattr(supervisor.estate, "renew_keys", fails)
+
+    with pytest.raises(ValueError, match="foresaw"):
+        supervisor._renew_keys()
+
+    assert planned == [KEYS_AGAIN_SECONDS]
+
+
+def test_a_child_whose_start_failed_as_nobody_foresaw_starts_again(supervisor, monkeypatch):
+    """With what it makes of every start that fails: the pauses between them become longer."""
+    runs(monkeypatch, "exec sleep 600")
+    planned = []
+    monkeypatch.setattr(supervisor._loop, "after", lambda seconds, callback: planned.append(callback))
+    supervisor._is_up = True
+    start = supervisor.child.start
+    monkeypatch.setattr(supervisor.child, "start", fails)
+    with pytest.raises(ValueError, match="foresaw"):
+        supervisor._start(supervisor.child)
+    monkeypatch.setattr(supervisor.child, "start", start)
+
+    supervisor._look_for_silence()
+    again = [one for one in planned if getattr(one, "func", None) == supervisor._start]
+    assert len(again) == 1
+    supervisor._look_for_silence()
+    again[0]()
+
+    assert [one for one in planned if getattr(one, "func", None) == supervisor._start] == again
+    assert supervisor.child.is_alive
+    supervisor.child.send(signal.SIGKILL)
+    supervisor.child.bury()
+
+
+def test_errors_are_outlived_by_a_server_that_is_up_and_does_not_end(supervisor, monkeypatch):
+    ready = SimpleNamespace(api_base="x", dns="y")
+    monkeypatch.setattr(supervisor.estate, "open_to_the_world", lambda: ready, raising=False)
+    supervisor.estate.spares = []
+    supervisor.estate.children.clear()
+    lenient = [supervisor._loop.is_lenient]
+
+    supervisor._come_up()
+    lenient.append(supervisor._loop.is_lenient)
+    supervisor._end()
+    lenient.append(supervisor._loop.is_lenient)
+
+    assert lenient == [False, True, False]

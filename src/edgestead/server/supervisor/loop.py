@@ -1,13 +1,25 @@
 """The supervisor's event loop: descriptors, timers and signals, from the standard library alone.
 
-Owns  waiting.
+Owns  waiting; what becomes of a callback that raises.
 Not   anything about processes. asyncio would do, at four times the memory of the process that must not fail.
+
+| the loop | an error of a callback |
+| --- | --- |
+| is lenient | is logged, and the loop goes on |
+| is lenient, and it is the ERRORS_MAXth within ERRORS_SECONDS | ends it |
+| is not | ends it |
+
+A server that answers is not ended for one thing that could not be done. What goes wrong again and again is no
+longer supervised: the callback of a descriptor, which stays readable, would also keep a processor busy and
+fill the log. The process ends then, and its service manager makes a new one.
 """
 
 import heapq
+import logging
 import os
 import selectors
 import signal
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -15,10 +27,17 @@ from itertools import count
 
 STEP_SECONDS = 1.0
 SIGNALS_READ_MAX = 64  # at once; the others are read in the next turn
+ERRORS_MAX = 10  # of callbacks, in ERRORS_SECONDS, until the process ends
+ERRORS_SECONDS = 60.0
+
+_log = logging.getLogger("edgestead.server")
 
 
 class Loop:
-    """Call `run`; callbacks run on its thread, one at a time. `now` is a monotonic clock in seconds."""
+    """Call `run`; callbacks run on its thread, one at a time. `now` is a monotonic clock in seconds.
+
+    `is_lenient` is for whoever uses it to set: while an error of a callback is better outlived than heard.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -27,6 +46,8 @@ class Loop:
         self._order = count()
         self._running = True
         self._on_signal: dict[int, Callable[[], object]] = {}
+        self._errors: deque[float] = deque(maxlen=ERRORS_MAX)  # when the last ones were
+        self.is_lenient = False
 
     def watch(self, fd: int, callback: Callable[[], object]) -> None:
         """Call whenever `fd` is readable, until `forget`."""
@@ -61,7 +82,7 @@ class Loop:
 
     def _arrived(self, read: int) -> None:
         for number in os.read(read, SIGNALS_READ_MAX):
-            self._on_signal[number]()
+            self._call(self._on_signal[number])
 
     def stop(self) -> None:
         self._running = False
@@ -72,6 +93,20 @@ class Loop:
             for key, _ in self._selector.select(wait):
                 # An earlier callback of this turn may have closed it, and its number may be in use again.
                 if self._selector.get_map().get(key.fd) is key:
-                    key.data()
+                    self._call(key.data)
             while self._timers and self._timers[0][0] <= self._now():
-                heapq.heappop(self._timers)[2]()
+                self._call(heapq.heappop(self._timers)[2])
+
+    def _call(self, callback: Callable[[], object]) -> None:
+        try:
+            callback()
+        except Exception:
+            if not self._outlives_error():
+                raise
+            _log.exception("something that the supervisor does failed; it goes on")
+
+    def _outlives_error(self) -> bool:
+        now = self._now()
+        self._errors.append(now)
+        is_again_and_again = len(self._errors) == ERRORS_MAX and self._errors[0] > now - ERRORS_SECONDS
+        return self.is_lenient and not is_again_and_again

@@ -29,6 +29,7 @@ from edgestead.server.supervisor.ready import Ready
 SLOW_SECONDS = 5  # of one life without being ready, until the operator hears what it does
 START_SECONDS_MAX = 120
 """Of one life, until it is ready or says that it does something else: a large database is migrated in it."""
+KEYS_AGAIN_SECONDS = 60  # after a look for keys that failed as nobody foresaw
 START_LIVES_MAX = 5  # of one child, each ended by others, until a server that is not up gives up
 
 BURY_SECONDS = 0.02  # between two looks at a process that a debugger still holds after its end
@@ -153,7 +154,11 @@ class Supervisor:
 
     def _renew_keys(self, look: int = 0) -> None:
         if look == self._key_look:
-            self._look_for_keys(self._estate.renew_keys())
+            seconds: float = KEYS_AGAIN_SECONDS
+            try:
+                seconds = self._estate.renew_keys()
+            finally:
+                self._look_for_keys(seconds)
 
     def _look_for_keys(self, seconds: float) -> None:
         """After so long, and no more at the time that was planned before."""
@@ -170,6 +175,8 @@ class Supervisor:
         elapsed, self._looked_at = now - (self._looked_at or now - seconds), now
         if self._is_ending:
             return
+        for child in self._stuck():
+            self._has_failed(child, "nobody has started it again", may_start_again=self._is_up)
         for child in self._estate.children:
             if child.is_alive and (words := child.end_if_silent(seconds, elapsed)):
                 _log.error("%s (pid %d) %s: killed", child.name, child.pid, words)
@@ -198,19 +205,19 @@ class Supervisor:
         """The ping that the unit's watchdog waits for, unless a row of health withholds it."""
         if self._notify.watchdog_seconds is None:
             return
-        reason = withheld(Facts(stuck=tuple(self._stuck())))
+        self._loop.after(self._notify.watchdog_seconds, self._say_alive)
+        reason = withheld(Facts(stuck=tuple(child.name for child in self._stuck())))
         if reason:
             _log.critical("the service manager is to start the server again: %s", reason)
             self._notify.status(reason)
         else:
             self._notify.alive()
-        self._loop.after(self._notify.watchdog_seconds, self._say_alive)
 
-    def _stuck(self) -> list[str]:
-        """Children that neither run nor wait for a start: nothing here would ever start them."""
+    def _stuck(self) -> list[Child]:
+        """Children that neither run nor wait for a start: what was to start them has failed itself."""
         if self._is_ending:
             return []
-        return [c.name for c in self._estate.children if not c.is_alive and c.name not in self._waiting]
+        return [c for c in self._estate.children if not c.is_alive and c.name not in self._waiting]
 
     def _spoke(self, child: Child) -> None:
         lines = child.read_status()
@@ -255,6 +262,7 @@ class Supervisor:
         self._announce(ready)
         self._addresses = f"API {ready.api_base or 'none'}, DNS {ready.dns}"
         self._notify.ready(self._addresses)
+        self._loop.is_lenient = True
 
     def _status_changed(self, health: str) -> None:
         """What `systemctl status` shows: where the server is, or what is not well."""
@@ -356,6 +364,7 @@ class Supervisor:
         if self._is_ending:
             return
         self._is_ending = True
+        self._loop.is_lenient = False  # what is left undone now might keep it from ending
         self._notify.ending()
         self._estate.remove_ready_file()
         self._stages_left = self._estate.stages()
