@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from edgestead.postgres.connection import Link
-from edgestead.server.nodes import identity
+from edgestead.server.nodes import identity, invites
 from edgestead.server.nodes.identity import NotANode
 from edgestead.server.nodes.in_postgres import PostgresRegistry, PostgresVault
+from edgestead.server.nodes.invites import Refused
 from edgestead.server.nodes.registry import NODES_MAX, FileRegistry, NameTaken, Node
 from edgestead.server.nodes.vault import FileVault
 
@@ -60,6 +61,41 @@ def test_a_secret_comes_back_as_it_was_changed_last(vaults):
         vault.change("authority", {}.__getitem__)
     assert vaults().read("authority") == b"\x00newer!"
     assert vault.change("another", lambda content: content) is None
+
+
+def test_what_lies_in_it_is_found_by_its_beginning_and_removed(vaults):
+    vault = vaults()
+    assert vault.names("invite-") == []
+    for name in ("invite-1", "invite-2", "authority"):
+        vault.write(name, b"x")
+
+    vault.remove("invite-1")
+    vault.remove("invite-1")
+
+    assert (vault.names("invite-"), vault.names("auth")) == (["invite-2"], ["authority"])
+    assert vaults().read("invite-1") is None
+
+
+def test_invitations_that_are_long_over_are_forgotten_used_or_not(vaults):
+    vault, key = vaults(), identity.public_key(identity.new_key())
+    roles = frozenset({"edge"})
+    used, unused, late, young = (
+        invites.make(vault, (), b"", name="ams-1", roles=roles, until_s=until_s)
+        for until_s in (100, 100, 150, 2_000_000)
+    )
+    invites.redeem(vault, used.id, used.secret, key, 50)
+    vault.write("authority", b"key")
+    vaults(b"o" * 32).write("invite-of-another-key", b"")
+
+    invites.forget(vault, 100 + invites.KEPT_SECONDS)
+
+    for forgotten in (used, unused):
+        with pytest.raises(Refused, match="not known"):
+            invites.redeem(vault, forgotten.id, forgotten.secret, key, 50)
+    with pytest.raises(Refused, match="time is over"):
+        invites.redeem(vault, late.id, late.secret, key, 100 + invites.KEPT_SECONDS)
+    assert invites.redeem(vault, young.id, young.secret, key, 50).name == "ams-1"
+    assert (vault.read("authority"), len(vault.names("invite-"))) == (b"key", 3)
 
 
 def test_another_key_opens_nothing(vaults):

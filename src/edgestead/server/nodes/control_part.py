@@ -23,7 +23,7 @@ from edgestead.feed.publisher import Publisher
 from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.messages import ControlStart
-from edgestead.server.nodes import identity, join, port, standing
+from edgestead.server.nodes import identity, invites, join, port, standing
 from edgestead.server.nodes.identity import Authority, Member, NotANode, Peer
 from edgestead.server.nodes.registry import FileRegistry, Node, Registry, behind, is_listed
 from edgestead.server.nodes.vault import FileVault, Vault
@@ -40,6 +40,7 @@ AUTHORITY_KEY, AUTHORITY_CERTIFICATE = "authority", "authority-cert"  # in the v
 LEASE_MS: Final = 5_000.0  # of a node without control
 AGAIN_SECONDS: Final = 0.5  # between two attempts to reach the cluster's database at the start
 LIST_SECONDS: Final = 1.0  # how late a removed node is a stranger
+FORGET_SECONDS: Final = 3_600.0  # between two looks for invitations that are over
 
 _log = logging.getLogger("edgestead.server")
 
@@ -62,6 +63,7 @@ class Nodes:
         self._changed: Callable[[], object] = lambda: None  # after each look at the list
         # Without looks a node that was removed would be let in for good.
         self._looks = Rounds("a look at the list of nodes", LIST_SECONDS, self._look_again)
+        self._forgets = Rounds("forgetting invitations", FORGET_SECONDS, self._forget, away=(OSError,))
 
     def _places(self) -> tuple[Vault, Registry]:
         if self._start.cluster_database is None:
@@ -123,6 +125,7 @@ class Nodes:
             return publisher.admit_node(_terms(node))
 
         self._looks.open()
+        self._forgets.open()
         return {
             port.JOIN_ALPN: port.streams(registrar.serve),
             port.FEED_ALPN: follow,
@@ -156,6 +159,7 @@ class Nodes:
 
     def close(self) -> None:
         self._looks.close()
+        self._forgets.close()
         if self._port is not None:
             self._port.close()
         for link in self._links:
@@ -171,6 +175,9 @@ class Nodes:
         with suppress(OSError):  # the list of before holds
             await asyncio.to_thread(self._look)
         self._changed()
+
+    async def _forget(self) -> None:
+        await asyncio.to_thread(invites.forget, self._vault, int(time.time()))
 
     def _look(self) -> None:
         self._nodes = self._registry.nodes()

@@ -19,6 +19,8 @@ UPSERT_SECRET = (
     "ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed"
 )
 CHANGE_SECRET = "UPDATE secrets SET sealed = %b WHERE name = %s AND sealed = %b"
+SELECT_NAMES = "SELECT name FROM secrets WHERE starts_with(name, %s)"
+DELETE_SECRET = "DELETE FROM secrets WHERE name = %s"
 SELECT_NODES = (
     "SELECT name, roles, fingerprint, region, address, release, wait, stale FROM nodes ORDER BY name LIMIT %b"
 )
@@ -77,6 +79,14 @@ class PostgresVault(_Rows):
                 if link.run(CHANGE_SECRET, (sealed, name, row[0])) == 1:
                     return after
         return None
+
+    def names(self, beginning: str) -> list[str]:
+        with self._used() as link:
+            return [name for (name,) in link.rows(SELECT_NAMES, (beginning,))]
+
+    def remove(self, name: str) -> None:
+        with self._used() as link:
+            link.run(DELETE_SECRET, (name,))
 
     def _opened(self, name: str, row: tuple[object, ...]) -> bytes:
         (sealed,) = row

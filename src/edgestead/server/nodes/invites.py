@@ -1,6 +1,6 @@
 """Invitations: how a machine that nobody knows becomes a node.
 
-Owns  the token's text; making, redeeming and expiry of an invitation.
+Owns  the token's text; making, redeeming, expiry and forgetting of an invitation.
 Not   the connection over which it is redeemed (`join`).
 
 A token holds addresses, the fingerprint of the authority, and a secret that is good for one key until a time.
@@ -22,8 +22,10 @@ from edgestead.server.nodes.vault import Vault
 PREFIX: Final = "edgejoin1_"
 TOKEN_CHARS_MAX: Final = 4_096  # of an invitation: one line that is copied
 TTL_SECONDS_MAX: Final = 7 * 86_400  # of an invitation: until nobody remembers what it was for
+KEPT_SECONDS: Final = 7 * 86_400  # behind its time: who comes late is told that, and not that nobody knows it
 _SECRET_OCTETS: Final = 32
 _ID_OCTETS: Final = 8
+_BEGINNING: Final = "invite-"
 
 
 class Refused(Exception):
@@ -116,9 +118,21 @@ def redeem(vault: Vault, id_: str, secret: bytes, public_der: bytes, now_s: int)
     return msgspec.msgpack.decode(used, type=Invitation)
 
 
+def forget(vault: Vault, now_s: int) -> None:
+    """Invitations whose time has long been over, used or not. Raises what the vault raises."""
+    for name in vault.names(_BEGINNING):
+        try:
+            content = vault.read(name)
+            found = None if content is None else msgspec.msgpack.decode(content, type=Invitation)
+        except (ValueError, msgspec.DecodeError):
+            continue  # it was sealed with another key, or half of it is there: nobody is let in by it
+        if found is not None and now_s >= found.until_s + KEPT_SECONDS:
+            vault.remove(name)
+
+
 def _is_id(id_: str) -> bool:
     return len(id_) == 2 * _ID_OCTETS and set(id_) <= set("0123456789abcdef")
 
 
 def _place(id_: str) -> str:
-    return f"invite-{id_}"
+    return f"{_BEGINNING}{id_}"

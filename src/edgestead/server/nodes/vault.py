@@ -37,6 +37,14 @@ class Vault(Protocol):
         """
         ...
 
+    def names(self, beginning: str) -> list[str]:
+        """Of what lies in it, those that begin so."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Nothing need be there."""
+        ...
+
 
 class FileVault:
     """A folder of sealed files, of which one process at a time writes, by one vault."""
@@ -62,6 +70,17 @@ class FileVault:
             if after != before:
                 self.write(name, after)
             return after
+
+    def names(self, beginning: str) -> list[str]:
+        try:
+            found = [path.name.removesuffix(".sealed") for path in self._folder.iterdir()]
+        except FileNotFoundError:  # nothing was ever written
+            return []
+        return [name for name in found if name.startswith(beginning) and _NAME.fullmatch(name)]
+
+    def remove(self, name: str) -> None:
+        with self._door:
+            self._path(name).unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
