@@ -12,7 +12,6 @@ import pytest
 from edgestead.cluster.members import ADMITTED, JOINING, Row
 from edgestead.cluster.office import Holder, State
 from edgestead.cluster.seat import Claim, Poll, Register, View
-from edgestead.model.seldom import Seldom
 from edgestead.server.cluster import membership as module
 from edgestead.server.cluster import part
 from edgestead.server.cluster.membership import Membership
@@ -267,7 +266,6 @@ def test_the_list_of_nodes_is_read_again_whatever_one_look_met(monkeypatch):
     made = object.__new__(part.ClusterPart)
     made._registry = SimpleNamespace(nodes=nodes)
     made._membership = SimpleNamespace(leads=True, may_answer=lambda: False)
-    made._failed_looks = Seldom()
     made._nodes, made._port = {"removed": None}, None
 
     with pytest.raises(_Ended):

@@ -16,6 +16,7 @@ from typing import Final
 from edgestead.cluster.members import ADMITTED
 from edgestead.cluster.seat import Seat
 from edgestead.model.refusals import Unavailable
+from edgestead.server.rounds import Rounds
 from edgestead.sqlite.replica import copy_parts
 from edgestead.store.controllog import ControlLog
 
@@ -48,25 +49,21 @@ class Bases:
 
     def __init__(self, path: Path, log: ControlLog, seat: Seat, now_us: Callable[[], int]) -> None:
         self._path, self._control_log, self._seat, self._now_us = path, log, seat, now_us
-        self._task: asyncio.Task[None] | None = None
+        self._looks = Rounds(
+            *("storing a base of the control data", LOOK_SECONDS, self._look_if_it_uploads),
+            first_seconds=LOOK_SECONDS,
+            known=(Unavailable,),
+        )
 
     def open(self) -> None:
-        self._task = asyncio.create_task(self._look_for_ever())
+        self._looks.open()
 
     def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        self._looks.close()
 
-    async def _look_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            try:
-                if uploads(self._seat):
-                    await asyncio.to_thread(self.look)
-            except Unavailable as error:
-                _log.warning("no base of the control data was stored: %r", error)
-            except Exception:
-                _log.exception("storing a base of the control data failed")
+    async def _look_if_it_uploads(self) -> None:
+        if uploads(self._seat):
+            await asyncio.to_thread(self.look)
 
     def look(self) -> bool:
         """Store a base when one is due, and delete what it replaces. Blocks. Raises Unavailable,

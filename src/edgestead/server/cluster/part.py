@@ -21,7 +21,6 @@ from edgestead.http1.answering import Refuse
 from edgestead.http1.protocol import Handler
 from edgestead.http1.server import Server
 from edgestead.model.refusals import Unavailable
-from edgestead.model.seldom import Seldom
 from edgestead.postgres.connection import Link
 from edgestead.postgres.controllog import PostgresControlLog
 from edgestead.postgres.incarnations import Clerk
@@ -36,6 +35,7 @@ from edgestead.server.nodes import identity, port
 from edgestead.server.nodes.identity import NotANode, Peer
 from edgestead.server.nodes.in_postgres import PostgresRegistry
 from edgestead.server.nodes.registry import Node, behind, is_listed
+from edgestead.server.rounds import Rounds
 from edgestead.server.stores import CONTROL_NAME
 from edgestead.sqlite.replica import ReplicaControlStore, discard, load
 from edgestead.store.controllog import Diverged, Entry, NotLeader
@@ -77,7 +77,6 @@ class ClusterPart:
         self._port: port.Port | None = None
         self._bases: Bases | None = None
         self._listing: asyncio.Task[None] | None = None
-        self._failed_looks = Seldom()
         self._feed_is_open = asyncio.Event()
         self.gate: Gate | None = None
         self._live: Callable[[], Mapping[str, Mapping[str, int]]] = dict
@@ -249,13 +248,9 @@ class ClusterPart:
         return is_listed(dict(self._nodes), peer)
 
     async def _list_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(LIST_SECONDS)
-            try:
-                await self._look_at_list()
-            except Exception:  # without looks a node that was removed would be let in for good
-                if times := self._failed_looks.happened():
-                    _log.exception("a look at the list of nodes failed (%d since the last line)", times)
+        """Without looks a node that was removed would be let in for good."""
+        what, look = "a look at the list of nodes", self._look_at_list
+        await Rounds(what, LIST_SECONDS, look, first_seconds=LIST_SECONDS).go_on()
 
     async def _look_at_list(self) -> None:
         await self._list()

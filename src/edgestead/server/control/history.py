@@ -5,19 +5,17 @@ Not   deciding how long: that is configuration.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from edgestead.model.refusals import Unavailable
 from edgestead.rest.context import Barrier
+from edgestead.server.rounds import Rounds
 from edgestead.usecases import audit
 from edgestead.usecases.access import token_log
 from edgestead.usecases.zone import history
 
 FORGET_SECONDS = 600
 SLICE_PAUSE_SECONDS = 0.01  # writes pass between two slices
-
-log = logging.getLogger(__name__)
 
 
 class HistoryPart:
@@ -38,15 +36,17 @@ class HistoryPart:
         self._rows_max = rows_max
         self._audit_days, self._audit_octets_max = audit_days, audit_octets_max
         self._now_us = now_us
-        self._forgetting: asyncio.Task[None] | None = None
+        self._rounds = Rounds(
+            *("forgetting old history", FORGET_SECONDS, self.forget),
+            first_seconds=FORGET_SECONDS,
+            known=(Unavailable,),
+        )
 
     def open(self) -> None:
-        """Forget from now on."""
-        self._forgetting = asyncio.create_task(self._forget_for_ever())
+        self._rounds.open()
 
     def close(self) -> None:
-        if self._forgetting is not None:
-            self._forgetting.cancel()
+        self._rounds.close()
 
     async def forget(self) -> None:
         """Everything that there is to forget now."""
@@ -78,13 +78,3 @@ class HistoryPart:
             if not floor or not await self._data.write(lambda tx: audit.forget(tx, floor)):
                 return
             await asyncio.sleep(SLICE_PAUSE_SECONDS)
-
-    async def _forget_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(FORGET_SECONDS)
-            try:
-                await self.forget()
-            except Unavailable as error:
-                log.warning("forgetting old history failed: %r", error)  # later will do
-            except Exception:
-                log.exception("forgetting old history failed")

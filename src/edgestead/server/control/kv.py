@@ -5,7 +5,6 @@ Not   routes; what a sweep removes.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +16,7 @@ from edgestead.model.refusals import Unavailable
 from edgestead.rest.kv_data import KvData
 from edgestead.s3.bodies import Bucket
 from edgestead.server import stores
+from edgestead.server.rounds import Rounds
 from edgestead.sqlite.database import Database
 from edgestead.sqlite.kv import SqliteKvStore
 from edgestead.store.control import ControlStore
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 SWEEP_SECONDS = 30  # expired rows, and rows of deleted namespaces
 SLICE_PAUSE_SECONDS = 0.01  # writes pass between two slices
-
-log = logging.getLogger(__name__)
 
 Now = Callable[[], float]
 
@@ -79,7 +77,8 @@ class KvPart:
         self._control = control
         self._now_s = now_s
         self.data = KvData(self._store, spool_dir=data_dir)
-        self._sweeping: asyncio.Task[None] | None = None
+        what, sweep = "sweeping key-value data", self._sweep_if_it_may
+        self._sweeps = Rounds(what, SWEEP_SECONDS, sweep, known=(Unavailable, OSError))
 
     def free_bytes(self) -> int:
         """Room inside the database, which deleted rows left."""
@@ -92,27 +91,19 @@ class KvPart:
 
     def open(self) -> None:
         """Sweep from now on; the first time at once, because a crash may have left something."""
-        self._sweeping = asyncio.create_task(self._sweep_for_ever())
+        self._sweeps.open()
 
     def close(self) -> None:
         """No more writes. Blocks until the queue is on disk."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        self._sweeps.close()
         self.data.close()
         self._store.close()
 
-    async def _sweep_for_ever(self) -> None:
-        while True:
-            try:
-                if self.may_sweep():
-                    await self._drop_unknown()
-                    await self._sweep()
-            except (Unavailable, OSError) as error:
-                # Nothing is lost by sweeping later; requests meet the same trouble and say so themselves.
-                log.warning("sweeping key-value data failed: %r", error)
-            except Exception:
-                log.exception("sweeping key-value data failed")  # the next round may not
-            await asyncio.sleep(SWEEP_SECONDS)
+    async def _sweep_if_it_may(self) -> None:
+        """What fails is swept later; requests meet the same trouble and say so themselves."""
+        if self.may_sweep():
+            await self._drop_unknown()
+            await self._sweep()
 
     async def _sweep(self) -> None:
         """Every slice that there is now; writes pass between them."""

@@ -7,7 +7,6 @@ So a user gets more than the quota by what other nodes let in within a second, a
 passed on to the leader is counted there alone.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from itertools import islice
@@ -17,6 +16,7 @@ import msgspec
 from edgestead.model.refusals import Unavailable
 from edgestead.model.seldom import Seldom
 from edgestead.rest.quota import Quota, Sum, Told
+from edgestead.server.rounds import Rounds
 
 TELL_SECONDS = 1.0
 TOLD_MAX = 5_000  # users in one message, of 100 bytes each; what others did in that second is not added up
@@ -34,7 +34,7 @@ class QuotaPart:
     def __init__(self, quota: Quota | None, leads: Callable[[], bool], now_us: Callable[[], int]) -> None:
         self._quota, self._leads, self._now_us = quota, leads, now_us
         self.pass_on: Callable[[bytes], Awaitable[bytes]] | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._telling: Rounds | None = None
         self._on_its_way: bytes | None = None
         self._failures = Seldom()
 
@@ -42,11 +42,12 @@ class QuotaPart:
         """From now on the process that leads is told, by what reaches it."""
         self.pass_on = pass_on
         if self._quota is not None:
-            self._telling = asyncio.create_task(self._tell_for_ever())
+            self._telling = Rounds("telling the leader of requests", TELL_SECONDS, self._tell_if_reached)
+            self._telling.open()
 
     def close(self) -> None:
         if self._telling is not None:
-            self._telling.cancel()
+            self._telling.close()
 
     async def take(self, content: bytes) -> bytes:
         """What another process tells; answered with what its users have left, by a quota that is here."""
@@ -65,11 +66,9 @@ class QuotaPart:
             sums = _read_sums(await self.pass_on(self._on_its_way))
             self._quota.learn(sums, self._now_us())
 
-    async def _tell_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(TELL_SECONDS)
-            try:
-                await self.tell()
-            except (Unavailable, msgspec.MsgspecError) as error:
-                if times := self._failures.happened():
-                    log.info("the leader did not add up requests (%d since the last line): %r", times, error)
+    async def _tell_if_reached(self) -> None:
+        try:
+            await self.tell()
+        except (Unavailable, msgspec.MsgspecError) as error:
+            if times := self._failures.happened():
+                log.info("the leader did not add up requests (%d since the last line): %r", times, error)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from edgestead.server import files
+from edgestead.server.rounds import Rounds
 from edgestead.web.samples import Foreign, Samples
 
 FILE_NAME: Final = "samples.json"
@@ -45,10 +46,12 @@ class SamplesFile:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        while True:
-            await asyncio.sleep(KEEP_SECONDS)
-            content = self._samples.encoded(self._now_us())
-            await asyncio.to_thread(self._write, content)
+        what = "keeping the dashboard's samples"
+        await Rounds(what, KEEP_SECONDS, self._keep, first_seconds=KEEP_SECONDS).go_on()
+
+    async def _keep(self) -> None:
+        content = self._samples.encoded(self._now_us())
+        await asyncio.to_thread(self._write, content)
 
     def write(self) -> None:
         self._write(self._samples.encoded(self._now_us()))

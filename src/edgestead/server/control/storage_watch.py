@@ -8,11 +8,13 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from edgestead.model.counters import Page, slot
 from edgestead.server.folder import lost_words, same_file
+from edgestead.server.rounds import Rounds
 from edgestead.server.space import FULL, Space, State
 
 FLUSH_ROUNDS = 5  # of which the last brings the witnesses to the disk
@@ -70,14 +72,14 @@ class StorageWatch:
         self._lost = ""
         self._state = State.ENOUGH
         self._rounds = 0
-        self._task: asyncio.Task[None] | None = None
+        look = partial(asyncio.to_thread, self.look)
+        self._looks = Rounds("a look at the storage", ROUND_SECONDS, look)
 
     def open(self) -> None:
-        self._task = asyncio.create_task(self._watch())
+        self._looks.open()
 
     def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        self._looks.close()
 
     @property
     def lost(self) -> str:
@@ -131,11 +133,3 @@ class StorageWatch:
         if (was is State.ENOUGH) is not (state is State.ENOUGH):
             for store in self._stores.values():
                 store.let_journal_grow(state is State.ENOUGH)
-
-    async def _watch(self) -> None:
-        while True:
-            try:
-                await asyncio.to_thread(self.look)
-            except Exception:
-                log.exception("a look at the storage failed")  # the next one may not
-            await asyncio.sleep(ROUND_SECONDS)
