@@ -58,8 +58,11 @@ def serve(config_file: Path | None, quiet: bool, **flags: Any) -> None:
       edgecli serve --data-dir /var/lib/edgestead --dns 0.0.0.0:53 --api 127.0.0.1:8787
       edgecli serve --config /etc/edgestead/edgestead.toml
     """
+    from edgestead.server.entrance import loading
     from edgestead.server.errors import StartError
-    from edgestead.server.supervisor.main import supervise
+
+    with loading():
+        from edgestead.server.supervisor.main import supervise
 
     def announce(ready: "Ready") -> None:
         if quiet:

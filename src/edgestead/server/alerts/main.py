@@ -231,7 +231,3 @@ async def _run(start: AlertsStart) -> None:
     logging.shutdown()
     # Threads may wait for a receiver; everything is stored, and what is under way is sent again.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

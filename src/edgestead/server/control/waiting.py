@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from edgestead.server import process
+from edgestead.server.entrance import loading
 from edgestead.server.messages import ControlStart, WaitingControlStart
 from edgestead.server.supervisor.control_life import ControlLife
 
@@ -28,7 +29,8 @@ def main() -> None:
     start = process.take_place(ControlStart, waiting, messages)
     if start.cluster_database is not None:
         _bury_the_one_before(start, start.cluster_database)
-    from edgestead.server.control.main import main as live
+    with loading():
+        from edgestead.server.control.main import main as live
 
     live(start)
 
@@ -43,10 +45,11 @@ def _load_what_frees(data_dir: Path) -> None:
 
 
 def _load_the_rest(*, in_cluster: bool) -> None:
-    import edgestead.server.control.main
+    with loading():
+        import edgestead.server.control.main
 
-    if in_cluster:
-        import edgestead.server.cluster.part  # noqa: F401 - to have it
+        if in_cluster:
+            import edgestead.server.cluster.part  # noqa: F401 - to have it
     process.rest_collector()
 
 
@@ -68,7 +71,3 @@ def _bury_the_one_before(start: ControlStart, dsn: str) -> None:
         logging.getLogger("edgestead.server").info(
             "what the process before this one had is not freed: %s", error
         )
-
-
-if __name__ == "__main__":
-    main()

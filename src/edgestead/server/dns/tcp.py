@@ -218,7 +218,3 @@ def _private(start: DnsStart, shown: Shown | None) -> Private | None:
         return None
     dot, doh = (socket.socket(fileno=fd) if fd >= 0 else None for fd in (start.dot_fd, start.doh_fd))
     return Private(shown.context, dot, doh)
-
-
-if __name__ == "__main__":
-    main()

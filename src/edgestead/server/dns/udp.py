@@ -114,7 +114,3 @@ def _follow(follower: ThreadFollower) -> None:
         # Without the feed every answer may be wrong from the next change on: better none at all.
         _log.exception("cannot follow the feed")
         os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

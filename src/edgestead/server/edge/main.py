@@ -209,7 +209,3 @@ async def _show(
         page.set(_RULES_MISSING, sum(bool(managed.unusable(id_)) for id_ in routes.executed()))
         page.set(_RULES_SLOW, rules.is_slow)
         await asyncio.sleep(SHOW_SECONDS)
-
-
-if __name__ == "__main__":
-    main()

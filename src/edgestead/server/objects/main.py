@@ -316,7 +316,3 @@ def _end_blamed(page: Page, status: process.Status, stage: Stage, verdict: Verdi
         status.failed(verdict.words)
     finally:  # also when users' code closed the pipe, or filled it
         os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -130,7 +130,3 @@ async def _beat(status: process.Status) -> None:
     while True:
         status.beat()
         await asyncio.sleep(process.CONTROL_BEAT_SECONDS)
-
-
-if __name__ == "__main__":
-    main()

@@ -35,6 +35,7 @@ STABLE_SECONDS = 10.0  # a life this long forgives the ends before it, and is fo
 _STATUS_BYTES_MAX = 1 << 16  # what a pipe holds: one read takes all of it
 _LINE_BYTES_MAX = 4096
 _THREAD_DIGITS_MAX = 10  # of its number
+_BEGIN = (sys.executable, "-P", "-m", "edgestead.server.entrance")
 _MORE = b"more"  # with the descriptors of a place that do not go with its message
 
 ENDS_MAX = 3  # of a process, whose times are remembered
@@ -77,7 +78,7 @@ class MakeStart(Protocol):
 
 
 class Child:
-    """`name` is unique; `module` is run by `python -m`. `pid` and `pidfd` are -1 between lives.
+    """`name` is unique; `module` has the `main` that is run. `pid` and `pidfd` are -1 between lives.
 
     `silence_seconds_max` is how long it may give no sign of life, once it gave one.
     `environment` None means the supervisor's own. `held_fd` is inherited for nothing but being held.
@@ -225,7 +226,7 @@ class Child:
             start, descriptors = self._make_start(self, status_write)
             ours.send(_encoded(start))
             popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._module, str(theirs.fileno()), self.name],
+                [*_BEGIN, self._module, str(theirs.fileno()), self.name],
                 stdin=subprocess.DEVNULL,
                 env=self._environment,
                 pass_fds=(theirs.fileno(), status_write, self.counters_fd, *self._held, *descriptors),
