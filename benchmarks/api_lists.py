@@ -32,6 +32,8 @@ from pathlib import Path
 from processes import free_port, wait_for
 from rest import LOAD_CORE, SERVER_CORE, TOKEN, Child
 
+from edgestead.cli.parent import end_with_parent
+
 SMALL = 1_000
 BATCH = 1_000
 POSTS_A_REQUEST = 2_000
@@ -92,6 +94,7 @@ class PowerDns:
             ["taskset", "-c", str(SERVER_CORE), *command],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            preexec_fn=end_with_parent,
         )
         self.base = f"http://127.0.0.1:{api}/api/v1/servers/localhost"
         wait_for(api)

@@ -24,6 +24,7 @@ from typing import Any
 
 import apsw
 
+from edgestead.cli.parent import interrupt_with_parent
 from edgestead.objects.ids import from_name
 from edgestead.postgres import schema
 from edgestead.postgres.connection import Link
@@ -190,7 +191,9 @@ def main() -> None:
         parser.error("PostgreSQL is not installed")
     with tempfile.TemporaryDirectory(prefix="edgestead-pg-") as folder:
         Path(folder).chmod(0o755)
-        server = OwnPostgres(binaries, Path(folder, "a"), synced=options.sync)
+        server = OwnPostgres(
+            binaries, Path(folder, "a"), synced=options.sync, before_exec=interrupt_with_parent
+        )
         try:
             server.create()
             server.start()

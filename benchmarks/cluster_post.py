@@ -32,10 +32,11 @@ from processes import free_port, processor_seconds, wait_for
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from edgestead.server.own_postgres import OwnPostgres
+
+from edgestead.cli.parent import end_with_parent
 from edgestead.testing.server import EdgeServer
 from tests.support.cluster_nodes import ClusterNodes
-from tests.support.postgres import Pair, find_binaries
+from tests.support.postgres import Owned, Pair, find_binaries
 
 POST = """
 local n = 0
@@ -79,7 +80,7 @@ def synced_pair(folder: Path) -> Pair:
     binaries = find_binaries()
     assert binaries is not None, "apt install postgresql"
     folder.chmod(0o755)
-    one, other = (OwnPostgres(binaries, folder / name, name=name) for name in "ab")
+    one, other = (Owned(binaries, folder / name, name=name) for name in "ab")
     one.create()
     one.start()
     other.follow(one)
@@ -138,7 +139,8 @@ def peer(folder: Path, pair: Pair, started: ExitStack) -> Side:
         "daemon": "no",
     }
     (folder / "pdns.conf").write_text("".join(f"{key}={value}\n" for key, value in config.items()))
-    process = subprocess.Popen(["pdns_server", f"--config-dir={folder}"], stderr=subprocess.DEVNULL)
+    command = ["pdns_server", f"--config-dir={folder}"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
     started.callback(process.wait)
     started.callback(process.terminate)
     wait_for(api)

@@ -35,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from processes import processor_seconds
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.edge.events import FILE_OCTETS_MAX, FILES_MAX
 from edgestead.model import events
 from edgestead.server.control.samples_file import FILE_NAME
@@ -93,7 +94,7 @@ def fill(server: EdgeServer, zones: int, events_wanted: int) -> tuple[str, int]:
 
     first = make(0)
     server.make_record(first, "A", "www", "192.0.2.1")
-    with ProcessPoolExecutor(1) as other, ThreadPoolExecutor(8) as pool:
+    with ProcessPoolExecutor(1, initializer=end_with_parent) as other, ThreadPoolExecutor(8) as pool:
         written = other.submit(write_events, server.data_dir / "events", first, events_wanted)
         for _ in pool.map(make, range(1, zones)):
             pass

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import dns.rdatatype
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.dns.counters import NoCounters
 from edgestead.dns.rates import Rates, memory_octets
 from edgestead.dns.settings import DnsSettings
@@ -179,7 +180,7 @@ def ours(script, text, *, tcp=False):
             file.write(text)
             file.flush()
             command = ["taskset", "-c", SERVER_CORE, sys.executable, script, "--serve", file.name, str(fd)]
-            process = subprocess.Popen(command, pass_fds=(fd,))
+            process = subprocess.Popen(command, pass_fds=(fd,), preexec_fn=end_with_parent)
             try:
                 dig(port, tcp=tcp)
                 yield Place("127.0.0.1", port, process.pid)
@@ -237,7 +238,7 @@ def dnsperf(place, file, *flags, seconds=RUN_SECONDS, nice=False):
         "-B",
     ]
     command += ["-d", file, "-c", "10", "-q", "100", "-T", "1", "-l", str(seconds), *flags]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
 
 
 def outcome(process):

@@ -37,6 +37,7 @@ from benchmarks.dns_peer import (
     cpu_seconds,
     zone_text,
 )
+from edgestead.cli.parent import end_with_parent
 from edgestead.cli.server.authority import Authority
 from edgestead.dns.counters import NoCounters
 from edgestead.dns.table import Table
@@ -94,7 +95,8 @@ def serve(folder, fd):
 
 @contextlib.contextmanager
 def pinned(command, place, context, **options):
-    process = subprocess.Popen(["taskset", "-c", SERVER_CORE, *map(str, command)], **options)
+    command = ["taskset", "-c", SERVER_CORE, *map(str, command)]
+    process = subprocess.Popen(command, preexec_fn=end_with_parent, **options)
     try:
         found = Place(*place, process.pid)
         deadline = time.monotonic() + START_SECONDS

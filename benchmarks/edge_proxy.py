@@ -34,6 +34,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.cli.server.authority import Authority
 from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer, wait_until
@@ -225,7 +226,8 @@ def _nginx(folder: Path, servers: str, core: int) -> Iterator[int]:
     folder.mkdir()
     config = folder / "config"
     config.write_text(NGINX.format(folder=folder, servers=servers))
-    process = subprocess.Popen(["nginx", "-c", str(config), "-p", str(folder), "-e", str(folder / "errors")])
+    command = ["nginx", "-c", str(config), "-p", str(folder), "-e", str(folder / "errors")]
+    process = subprocess.Popen(command, preexec_fn=end_with_parent)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     try:
         while not children.read_text().split():
@@ -258,7 +260,11 @@ def _caddy(folder: Path, origin: str, certificate: Path) -> Iterator[Side | None
     environment = os.environ | {"HOME": str(folder), "GOMAXPROCS": "1"}
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(
-            [*command, "--adapter", "caddyfile"], env=environment, stdout=said, stderr=said
+            [*command, "--adapter", "caddyfile"],
+            env=environment,
+            stdout=said,
+            stderr=said,
+            preexec_fn=end_with_parent,
         )
     try:
         wait_until(lambda: _is_open(host, tls_port), START_SECONDS_MAX)
@@ -353,7 +359,8 @@ def _load(url: str, pid: int, origin_pid: int, seconds: int) -> Seen:
         command += ["-H", line]
     before, began = _cpu_seconds(pid), time.perf_counter()
     waited = (_waited_seconds(pid), _waited_seconds(origin_pid))
-    with subprocess.Popen([*command, url], stdout=subprocess.PIPE, text=True) as wrk:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*command, url], stdout=pipe, text=True, preexec_fn=end_with_parent) as wrk:
         wrk_waited = 0.0
         while wrk.poll() is None:
             with suppress(OSError):  # it ends as it is looked at

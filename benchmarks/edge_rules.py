@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from processes import processor_seconds
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.edge.tools.phase import local_tools
 from tests.edge.conftest import Site
 from tests.edge.made import BROWSER, Edge, Seen, ask
@@ -65,7 +66,8 @@ def through_the_proxy(rounds: int, seconds: int) -> None:
         path = f"/zones/{site.zone_id}/rulesets/phases/{PHASE}/entrypoint"
         address = site.address()
         (folder / "nginx.conf").write_text(nginx.format(folder, address, site.first.port, BODY.decode()))
-        origin = subprocess.Popen(["/usr/sbin/nginx", "-c", str(folder / "nginx.conf"), "-p", name])
+        command = ["/usr/sbin/nginx", "-c", str(folder / "nginx.conf"), "-p", name]
+        origin = subprocess.Popen(command, preexec_fn=end_with_parent)
         try:
             host = site.name(address)
             while (answer := site.get(host)) is None or answer.status != 200:

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from processes import free_port, wait_for
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.testing.server import EdgeServer
 
 SERVER_CORE, LOAD_CORE = 0, 1
@@ -74,6 +75,7 @@ def running(command: list[str], port: int, cwd: Path) -> Iterator[int]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        preexec_fn=end_with_parent,
     )
     try:
         wait_for(port)

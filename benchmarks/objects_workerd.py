@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from processes import free_port, wait_for
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.testing.server import EdgeServer
 
 ROUNDS = 5
@@ -103,7 +104,8 @@ def start_reference(binary: str, folder: Path) -> tuple["subprocess.Popen[bytes]
     (folder / "disk").mkdir(parents=True)
     (folder / "worker.js").write_text(WORKER)
     (folder / "config.capnp").write_text(CONFIG % {"disk": folder / "disk", "port": port})
-    process = subprocess.Popen([binary, "serve", str(folder / "config.capnp")])
+    command = [binary, "serve", str(folder / "config.capnp")]
+    process = subprocess.Popen(command, preexec_fn=end_with_parent)
     wait_for(port)
     return process, port
 

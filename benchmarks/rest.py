@@ -37,6 +37,7 @@ from processes import processor_seconds
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.testing.server import EdgeServer
 from tests.support.barrier import StoreBarrier
 
@@ -157,7 +158,9 @@ class Child:
         self.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
         command = [sys.executable, __file__, "--serve", which, str(listener.fileno()), str(folder), TOKEN]
         self._process = subprocess.Popen(
-            ["taskset", "-c", str(SERVER_CORE), *command], pass_fds=[listener.fileno()]
+            ["taskset", "-c", str(SERVER_CORE), *command],
+            pass_fds=[listener.fileno()],
+            preexec_fn=end_with_parent,
         )
         listener.close()
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+from edgestead.cli.parent import end_with_parent
 from edgestead.crs import ANOMALY_RULE_ID, RULESET_ID
 from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer
@@ -97,7 +98,8 @@ def nginx(folder: Path, name: str, core: int, **parts: str) -> Iterator[str]:
     fill = {"module": "", "upstream": "", **parts}
     conf.write_text(NGINX.format(folder=folder, name=name, listen=f"{host}:{port}", **fill))
     process = subprocess.Popen(
-        ["taskset", "-c", str(core), "nginx", "-c", str(conf), "-e", f"{folder}/start.log"]
+        ["taskset", "-c", str(core), "nginx", "-c", str(conf), "-e", f"{folder}/start.log"],
+        preexec_fn=end_with_parent,
     )
     try:
         yield f"{host}:{port}"

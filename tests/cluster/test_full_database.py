@@ -13,13 +13,13 @@ import pytest
 
 from edgestead.postgres import schema
 from edgestead.postgres.connection import Link
-from edgestead.server.own_postgres import USER, OwnPostgres
+from edgestead.server.own_postgres import USER
 from edgestead.testing.server import wait_until
 from tests.cluster.objects_nodes import FAILED, FLAGS, SECONDS_MAX, Load, names_at
 from tests.server.small_disk import fill, small_disk, why_not
 from tests.support.beside import Beside
 from tests.support.cluster_nodes import ClusterNodes
-from tests.support.postgres import CLUSTER_ID, own_folder
+from tests.support.postgres import CLUSTER_ID, Owned, own_folder
 
 NODES = ("a", "b")
 ROUNDS = 60  # of each client while the disk is full
@@ -38,7 +38,7 @@ def _root():
 def small_tables(binaries):
     """A server whose tables of the cluster lie on a small disk, and all else on a large one."""
     with own_folder() as folder, small_disk(folder / "small", 48) as disk:
-        server = OwnPostgres(binaries, folder / "pg", synced=False)
+        server = Owned(binaries, folder / "pg", synced=False)
         shutil.chown(disk, USER, USER)
         server.create()
         server.start()
@@ -55,7 +55,7 @@ def small_server(binaries):
     """One that has all on a small disk."""
     with own_folder() as folder, small_disk(folder / "small", 160) as disk:
         disk.chmod(0o755)
-        server = OwnPostgres(binaries, disk / "pg", synced=False)
+        server = Owned(binaries, disk / "pg", synced=False)
         server.create()
         server.start()
         try:

@@ -9,13 +9,12 @@ from edgestead.postgres import schema
 from edgestead.postgres.connection import Link
 from edgestead.server.founding import act
 from edgestead.server.founding.node import opened
-from edgestead.server.own_postgres import OwnPostgres
 from edgestead.server.places import COMMON_HOST
 from edgestead.testing.server import wait_until
 from tests.cluster.objects_nodes import FLAGS, SECONDS_MAX, Load, names_at, node_of, workers_of
 from tests.support.cluster_nodes import ClusterNodes
 from tests.support.links import Line
-from tests.support.postgres import CLUSTER_ID, own_folder
+from tests.support.postgres import CLUSTER_ID, Owned, own_folder
 
 NODES = ("a", "b", "c")
 CUT = "c"
@@ -43,7 +42,7 @@ class Cut:
 @pytest.fixture(scope="module")
 def cut(postgres_binaries, tmp_path_factory):
     with own_folder() as folder:
-        server = OwnPostgres(postgres_binaries, folder / "pg", synced=False, tcp=True)
+        server = Owned(postgres_binaries, folder / "pg", synced=False, tcp=True)
         server.create()
         server.start()
         made = None

@@ -13,12 +13,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edgestead.server.own_postgres import OwnPostgres
 from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer, wait_until
 from tests.cluster.test_control_nodes import zone_made
 from tests.support.pairs import CA, issued
-from tests.support.postgres import own_folder
+from tests.support.postgres import Owned, own_folder
 
 SECONDS_MAX = 300
 PASSWORD = "a-password of/words"
@@ -33,7 +32,7 @@ class Managed:
     """The provider's side."""
 
     def __init__(self, binaries, folder):
-        self.server = OwnPostgres(binaries, folder / "a", tcp=True)
+        self.server = Owned(binaries, folder / "a", tcp=True)
         self._folder, self._data = folder, folder / "a" / "data"
         self._archive, self._base = folder / "a" / "archive", folder / "a" / "base"
         self.authority = folder / "authority.pem"

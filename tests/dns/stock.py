@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 
+from edgestead.cli.parent import end_with_parent, if_it_lasts
 from edgestead.server.places import COMMON_HOST, common_port, private_place
 from edgestead.testing.server import wait_until
 
@@ -104,7 +105,10 @@ class Stock:
         _, *options = PROGRAMS[kind]
         with (folder / "output").open("ab") as output:
             self.process = subprocess.Popen(
-                [*(program or [binary(kind)]), *options, str(self._file)], stdout=output, stderr=output
+                [*(program or [binary(kind)]), *options, str(self._file)],
+                stdout=output,
+                stderr=output,
+                preexec_fn=if_it_lasts(end_with_parent),
             )
         if answers:
             try:

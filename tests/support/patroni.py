@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from edgestead.cli.parent import end_with_parent, if_it_lasts
 from edgestead.postgres.connection import Link, Trouble
 from edgestead.server.own_postgres import USER, find_binaries
 from edgestead.server.places import common_port
@@ -114,6 +115,7 @@ class Patroni:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=if_it_lasts(end_with_parent),
                 **self._account,
             )
 

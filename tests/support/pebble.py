@@ -10,6 +10,7 @@ import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
 
+from edgestead.cli.parent import end_with_parent, if_it_lasts
 from tests.support.pairs import CA, issued
 
 PATIENCE_SECONDS = 180
@@ -69,6 +70,7 @@ class Pebble:
                 env={**os.environ, **faults},
                 stdout=log,
                 stderr=log,
+                preexec_fn=if_it_lasts(end_with_parent),
             )
 
     def _answers(self) -> bool:

@@ -1,6 +1,6 @@
 """PostgreSQL for tests: one server for each worker of pytest, a database for each test, a pair for failovers.
 
-Owns  fixtures, and the wording of a skip.
+Owns  fixtures, the wording of a skip, and that a server ends with who started it.
 Not   starting a server (`server.own_postgres`).
 
 A database is a copy of a template that has the schema. The server flushes nothing: tests end processes, and
@@ -18,18 +18,37 @@ from typing import Any
 
 import pytest
 
+from edgestead.cli.parent import if_it_lasts, interrupt_with_parent
 from edgestead.cluster.placement import SLOTS
 from edgestead.postgres import connection, schema
 from edgestead.postgres.connection import Link
 from edgestead.server.own_postgres import OwnPostgres, dsn_of, find_binaries
 
-__all__ = ["Cluster", "Pair", "Postgres", "cluster", "find_binaries", "pair", "postgres", "postgres_binaries"]
+__all__ = [
+    "Cluster",
+    "Owned",
+    "Pair",
+    "Postgres",
+    "cluster",
+    "find_binaries",
+    "pair",
+    "postgres",
+    "postgres_binaries",
+]
 CLUSTER_ID = "test-cluster"
 TEMPLATE = "edge_template"
 PATIENCE_SECONDS = 300.0
 
 
-class Cluster(OwnPostgres):
+class Owned(OwnPostgres):
+    """One that ends with this process, also when that is killed."""
+
+    def start(self) -> None:
+        self._before_exec = if_it_lasts(interrupt_with_parent)
+        super().start()
+
+
+class Cluster(Owned):
     """One that also runs scripts and sorts their errors."""
 
     def errors(self, statements: Sequence[str]) -> list[str]:
@@ -145,9 +164,7 @@ class Pair:
 def pair(binaries: Path, **options: Any) -> Iterator[Pair]:
     """A running primary with a synchronous standby. Raises CalledProcessError, TimeoutError."""
     with own_folder() as folder:
-        one, other = (
-            OwnPostgres(binaries, folder / name, name=name, synced=False, **options) for name in "ab"
-        )
+        one, other = (Owned(binaries, folder / name, name=name, synced=False, **options) for name in "ab")
         try:
             one.create()
             one.start()

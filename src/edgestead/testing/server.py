@@ -10,14 +10,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from edgestead.cli.parent import end_with_parent
+from edgestead.cli.parent import end_with_parent, if_it_lasts
 from edgestead.server.places import private_place
 
 START_SECONDS_MAX = 300.0  # a machine that is busy with all else; one that ended is noticed at once
@@ -66,13 +65,12 @@ class EdgeServer:
         with self._log.open("ab") as log:
             # Other threads may end before their servers do. One thread that starts all servers was tried: it
             # has not the namespaces, priority and processors of a thread that chose its own for its server.
-            lasts = threading.current_thread() is threading.main_thread()
             self._popen = subprocess.Popen(
                 [*self.prefix, *program, *files, *addresses, *self.flags],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                preexec_fn=end_with_parent if lasts else None,
+                preexec_fn=if_it_lasts(end_with_parent),
                 env=environment(),
             )
 
