@@ -1,5 +1,6 @@
 """The access log: what a line says, where lines go, what happens when nobody takes them."""
 
+import http.client
 import json
 import os
 import socket
@@ -307,6 +308,21 @@ def test_a_server_that_answers_by_the_octet_is_cut(monkeypatch):
         ending.set()
         thread.join()
         sink.close()
+
+
+def test_a_server_that_was_late_before_anything_could_be_cut_is_left(monkeypatch):
+    """Each address of a name has its time to connect: together they may have more than the batch."""
+    monkeypatch.setattr(sinks, "POST_SECONDS_MAX", 0)
+    cut, connect, was_cut = HttpSink._cut, http.client.HTTPConnection.connect, threading.Event()
+    monkeypatch.setattr(HttpSink, "_cut", lambda sink: (cut(sink), was_cut.set()))
+    monkeypatch.setattr(http.client.HTTPConnection, "connect", lambda one: (was_cut.wait(), connect(one)))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        sink = HttpSink(f"http://127.0.0.1:{listening.getsockname()[1]}/", "application/x-ndjson")
+        with pytest.raises(OSError, match="too long"):
+            sink.write(b"one\n")
+        taken, _ = listening.accept()
+        with taken:
+            assert taken.recv(65_536) == b""
 
 
 def dribble(listening, ending):

@@ -160,6 +160,7 @@ class HttpSink:
         self._parts = urlsplit(url)
         self._headers = {"content-type": content_type, "user-agent": "edgestead"}
         self._connection: http.client.HTTPConnection | None = None
+        self._is_late = False
 
     def write(self, content: bytes) -> None:
         try:
@@ -170,6 +171,7 @@ class HttpSink:
 
     def _post(self, content: bytes) -> None:
         """Each read has SECONDS_MAX, and all of it POST_SECONDS_MAX."""
+        self._is_late = False
         late = threading.Timer(POST_SECONDS_MAX, self._cut)
         late.daemon = True
         late.start()
@@ -179,6 +181,7 @@ class HttpSink:
             late.cancel()
 
     def _cut(self) -> None:
+        self._is_late = True
         sock = None if self._connection is None else self._connection.sock
         if sock is not None:
             with suppress(OSError):
@@ -195,6 +198,10 @@ class HttpSink:
                 )
             else:
                 self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=SECONDS_MAX)
+        if self._connection.sock is None:
+            self._connection.connect()
+        if self._is_late:  # there was nothing to cut yet
+            raise TimeoutError("it took too long to connect")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._connection.request("POST", path, content, self._headers)
         answer = self._connection.getresponse()
