@@ -15,6 +15,7 @@ from click.shell_completion import BashComplete
 
 from edgestead.cli.completion import VARIABLE
 from edgestead.cli.main import cli
+from edgestead.feed.stillness import work_of
 from edgestead.testing.server import environment
 
 from .conftest import call
@@ -40,7 +41,7 @@ def on_terminal(arguments, typed=None):
     )
     os.close(its)
     try:
-        shown = all_shown(mine, b"\x04" if typed is None else typed.encode())
+        shown = all_shown(mine, b"\x04" if typed is None else typed.encode(), running.pid)
         return running.wait(60), shown.decode().replace("\r\n", "\n")
     finally:
         os.close(mine)
@@ -48,13 +49,14 @@ def on_terminal(arguments, typed=None):
         running.wait()
 
 
-def all_shown(terminal, typed):
+def all_shown(terminal, typed, pid):
     """What is shown until the other end is closed. `typed` is the answer to the question.
 
     An interpreter loses a Ctrl-C that comes in the instant between its last look at signals and its wait
-    for the line, which no person is fast enough for: it is pressed again, as a person does.
+    for the line, which no person is fast enough for: it is pressed again, as a person does, where it does
+    nothing. One that ends, on a busy machine, would be hurt by a second one.
     """
-    shown, asked = b"", False
+    shown, asked, work = b"", False, None
     with suppress(OSError):  # the other end is closed
         while True:
             if select.select([terminal], [], [], AGAIN_SECONDS if asked else None)[0]:
@@ -63,8 +65,10 @@ def all_shown(terminal, typed):
                 shown += chunk
                 if asked or b"[y/n]: " not in shown:
                     continue
-            elif typed != b"\x03":
-                continue
+            else:
+                before, work = work, work_of(pid)
+                if typed != b"\x03" or work is None or work != before:
+                    continue
             asked = True
             os.write(terminal, typed)
     return shown
