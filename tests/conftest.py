@@ -43,6 +43,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 with suppress(AttributeError, OSError):  # another C library
     ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
 
+# Until everything is collected: nearly all of it stays (`pytest_collection_finish`).
+gc.disable()
+
 # On top of what hypothesis chose (with CI set: the same examples every time): no example is too slow.
 settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
@@ -92,6 +95,7 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     note_rise("collecting")
 
 

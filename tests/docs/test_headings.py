@@ -26,10 +26,13 @@ def headings(page):
     return {line.replace("`", "") for line in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
 
 
-def refusals(base=EdgeError):
+def load_refusals():
     for module in walk_packages(edgestead.__path__, "edgestead."):
         if module.name.endswith("errors") or module.name.startswith("edgestead.model."):
             import_module(module.name)
+
+
+def refusals(base=EdgeError):
     for child in base.__subclasses__():
         yield child
         yield from refusals(child)
@@ -52,6 +55,7 @@ def commands(command, words=("edgecli",)):
 def wanted():
     """The names of everything, by the page of the reference that has their headings."""
     import_module("edgestead.rest.app")
+    load_refusals()
     return {
         "routes.md": {route.path.removeprefix(BASE_PATH) for route in ROUTES if not route.has_ended},
         "settings.md": set(SETTINGS),
@@ -63,7 +67,22 @@ def wanted():
     }
 
 
-@pytest.mark.parametrize("page", wanted())
+PAGES = (  # by name: every worker collects, and one of them looks for what the pages have to have
+    "routes.md",
+    "settings.md",
+    "errors.md",
+    "metrics.md",
+    "configuration.md",
+    "command-line.md",
+    "changes.md",
+)
+
+
+def test_no_page_is_left_out():
+    assert set(PAGES) == wanted().keys()
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_everything_of_its_kind_has_a_heading(page):
     names = wanted()[page]
 

@@ -5,6 +5,7 @@ A line says what bounds it, and who fills it. Names in capitals and names of bud
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,11 +74,16 @@ def found_in(text):
     return found
 
 
+@cache
 def sources():
-    for path in sorted(SOURCES.rglob("*.py")):
-        name = path.relative_to(SOURCES).as_posix()
-        if name.split("/")[0] not in ELSEWHERE:
-            yield name, path.read_text()
+    """The texts of all files, by name."""
+    named = {path.relative_to(SOURCES).as_posix(): path for path in sorted(SOURCES.rglob("*.py"))}
+    return {name: path.read_text() for name, path in named.items() if name.split("/")[0] not in ELSEWHERE}
+
+
+@cache  # not where it is imported: every worker collects, and one of them runs these tests
+def found_in_sources():
+    return {name: found_in(text) for name, text in sources().items()}
 
 
 def lines():
@@ -91,8 +97,6 @@ def lines():
 
 
 LINES = lines()
-TEXTS = dict(sources())
-FOUND = {name: found_in(text) for name, text in TEXTS.items()}
 
 
 def missing_in(name, found):
@@ -104,7 +108,11 @@ def missing_in(name, found):
 
 
 def test_every_queue_cache_and_table_has_a_bound():
-    missing = [f"{name} {one}" for name, found in FOUND.items() for one in sorted(missing_in(name, found))]
+    missing = [
+        f"{name} {one}"
+        for name, found in found_in_sources().items()
+        for one in sorted(missing_in(name, found))
+    ]
 
     assert not missing, (
         "These are queues, caches or tables without a bound that somebody wrote down:\n"
@@ -115,7 +123,8 @@ def test_every_queue_cache_and_table_has_a_bound():
 
 
 def test_no_line_is_left_of_what_is_gone():
-    gone = [key for key in LINES if key[1] not in {*FOUND[key[0]].names, *FOUND[key[0]].constants}]
+    found = found_in_sources()
+    gone = [key for key in LINES if key[1] not in {*found[key[0]].names, *found[key[0]].constants}]
 
     assert not gone, "take these lines out of tests/house/bounds.txt"
 
@@ -123,10 +132,10 @@ def test_no_line_is_left_of_what_is_gone():
 @pytest.mark.parametrize("key", LINES, ids=" ".join)
 def test_a_line_names_what_there_is(key):
     bound, filler = LINES[key]
-    text = TEXTS[key[0]]
+    text = sources()[key[0]]
     elsewhere = re.search(r"(?:of|in) ([a-z_/]+\.py)", bound)
     if elsewhere:
-        text += TEXTS[elsewhere[1]]
+        text += sources()[elsewhere[1]]
 
     assert filler
     assert bound
