@@ -12,6 +12,7 @@ from edgestead.cli import http
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import ELSEWHERE, PERHAPS, Api, Refused
 from edgestead.cli.source import Source, find_source
+from edgestead.server.places import private_place
 from edgestead.testing.server import wait_until
 
 RESTART_SECONDS = 20
@@ -57,8 +58,8 @@ def test_a_connection_that_the_server_gave_up_while_it_was_idle_is_not_used_agai
     api.close()
 
 
-def listening(port=0):
-    return socket.create_server(("127.0.0.1", port))
+def listening(place=("127.0.0.1", 0)):
+    return socket.create_server(place)
 
 
 def api_of(server, **named):
@@ -182,10 +183,10 @@ def test_a_server_that_starts_again_meanwhile_is_waited_for(repeat):
     def sleep(seconds):
         pauses.append(seconds)
         if sum(pauses) > RESTART_SECONDS and len(threads) == 1:
-            start(listening(port), *([UNREADY] * repeat), ANSWER)
+            start(listening(place), *([UNREADY] * repeat), ANSWER)
 
-    server = listening()
-    port = server.getsockname()[1]
+    place = private_place()  # which nobody takes while nobody listens there
+    server = listening(place)
     with api_of(server, sleep=sleep) as api:
         start(server, ANSWER)
         api.call("GET", "/one")
@@ -236,11 +237,11 @@ def test_a_refusal_says_what_led_to_it_and_where_the_credentials_come_from():
 def test_who_cannot_be_reached_is_told_by_what_may_help(name, host, advice):
     with socket.socket() as closed:
         closed.bind((host, 0))
-        port = closed.getsockname()[1]
-    api = Api(Source(name, f"http://{host}:{port}/client/v4", {}, None), sleep=lambda seconds: None)
+        port = closed.getsockname()[1]  # held, or somebody else may listen there
+        api = Api(Source(name, f"http://{host}:{port}/client/v4", {}, None), sleep=lambda seconds: None)
 
-    with pytest.raises(Failed, match=advice):
-        api.call("GET", "/zones")
+        with pytest.raises(Failed, match=advice):
+            api.call("GET", "/zones")
 
 
 def test_only_what_works_without_a_server_is_offered_without_one(tmp_path):
