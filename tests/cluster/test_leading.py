@@ -119,3 +119,18 @@ def test_a_write_waits_for_its_own_entry_and_not_for_those_that_came_meanwhile(m
     monkeypatch.setattr(control_store, "Writes", Writes)
     assert asyncio.run(main()) == "made"
     assert asked == [7]
+
+
+@pytest.mark.parametrize("after", [0, 1, 6, 7, 8])
+def test_of_the_newest_entries_those_are_sent_that_a_follower_has_not(after, monkeypatch):
+    monkeypatch.setattr(module, "RECENT_MAX", 6)
+    log = MemoryControlLog()
+    log.entries = {sequence: entry(sequence) for sequence in range(1, 9)}
+    made = make(log)
+    made._store.position = Position(8, b"chain 8")
+    for sequence in range(1, 9):
+        made.appended(entry(sequence))
+
+    found = asyncio.run(made._after(after))
+
+    assert [one.sequence for one in found] == list(range(after + 1, 9))

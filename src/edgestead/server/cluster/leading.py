@@ -204,7 +204,8 @@ class Leading:
         if recent and recent[0].sequence <= sequence + 1:
             found: list[Entry] = []
             size = 0
-            for entry in list(recent)[sequence + 1 - recent[0].sequence :]:
+            for place in range(sequence - recent[-1].sequence, 0):  # the newest: a copy of all takes 15 µs
+                entry = recent[place]
                 size += len(entry.body)
                 if found and size > BATCH_BYTES_MAX:
                     break
