@@ -1,6 +1,7 @@
 """What a follower says on its link: how far its copy is, whichever way it got there."""
 
 import asyncio
+from asyncio import constants
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from edgestead.server.cluster.following import Following
 from edgestead.server.cluster.frames import Applied, Follow, Ping
 from edgestead.server.nodes import port
 from edgestead.store.controllog import Position
+from tests.support.nodes import Cluster
 
 
 class Copy:
@@ -29,9 +31,7 @@ class Writer:
         self.reader = asyncio.StreamReader()
         self.write = self.reader.feed_data
 
-    def close(self): ...
-
-    async def wait_closed(self): ...
+        self.transport = SimpleNamespace(abort=lambda: None)
 
 
 async def applied(sequence): ...
@@ -74,3 +74,35 @@ def test_what_a_read_of_before_the_link_brings_later_is_told_at_the_next_ping(mo
     first, second, last = asyncio.run(told(copy, monkeypatch, then=copy.read_from_log))
 
     assert (first, second, last.sequence) == (Follow(7, 3, b"3"), Applied(3, ()), 4)
+
+
+def test_a_link_to_a_leader_that_went_silent_ends_without_its_goodbye(tmp_path, monkeypatch):
+    """As of a machine that stands still, or that is cut off: while the link has not ended none is dialled."""
+    monkeypatch.setattr(frames, "SILENT_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(constants, "SSL_SHUTDOWN_TIMEOUT", 3_600.0)
+    cluster, copy = Cluster(tmp_path), Copy()
+
+    async def live():
+        over = asyncio.Event()
+
+        async def stand_still(reader, writer, peer):
+            writer.transport.pause_reading()
+            await over.wait()
+
+        async with cluster.listening({frames.LOG_ALPN: port.streams(stand_still)}):
+            host, _, number = cluster.address.partition(":")
+            where = (host, int(number))
+            link = Following(
+                *(copy, cluster.main, where, 7),
+                applied=applied,
+                live=lambda: (),
+                admitted=lambda leader: None,
+            )
+            running = asyncio.create_task(link.run())
+            done, _ = await asyncio.wait([running], timeout=60)
+            over.set()
+            running.cancel()
+            return done
+
+    (ended,) = asyncio.run(live())
+    assert isinstance(ended.exception(), TimeoutError)

@@ -11,7 +11,7 @@ import pytest
 
 from edgestead.cluster.members import ADMITTED, JOINING, Row
 from edgestead.cluster.office import Holder, State
-from edgestead.cluster.seat import Claim, Poll, Register, View
+from edgestead.cluster.seat import Admit, Claim, Poll, Register, View
 from edgestead.server.cluster import membership as module
 from edgestead.server.cluster import part
 from edgestead.server.cluster.membership import Membership
@@ -154,6 +154,35 @@ def test_a_leader_that_loses_a_follower_looks_often_for_a_while():
         return made.pause_seconds
 
     assert asyncio.run(main()) == module.HURRY_PAUSE_SECONDS
+
+
+def test_a_question_that_fails_as_nobody_thought_is_one_whose_outcome_is_unknown(caplog):
+    """A process that was to be admitted begins again: its row may say so, and nobody would tell it."""
+
+    class Odd(Clerk):
+        registered = 0
+
+        def answer(self, ask):
+            if isinstance(ask, Register):
+                self.registered += 1
+                return 1 + self.registered
+            if isinstance(ask, Admit) and ask.number == 2:
+                raise ZeroDivisionError
+            return super().answer(ask)
+
+    async def main():
+        made = make(Odd(OTHER), fatal=None)
+        states = []
+        for _ in range(2):
+            await rounds(made, 1)
+            made.seat.admitted(1)
+            await rounds(made, 1)
+            states.append((made.seat.office.number, made.seat.office.state))
+        await made.close()
+        return states
+
+    assert asyncio.run(main()) == [(2, State.OUTSIDE), (3, State.FOLLOWING)]
+    assert "ZeroDivisionError" in caplog.text
 
 
 class Behind(Store):

@@ -220,3 +220,14 @@ def test_errors_are_outlived_by_a_server_that_is_up_and_does_not_end(supervisor,
     lenient.append(supervisor._loop.is_lenient)
 
     assert lenient == [False, True, False]
+
+
+def test_a_process_that_was_taken_from_its_grave_is_not_looked_for_there(supervisor, monkeypatch):
+    """A debugger held it; another child has its process, and its number, by now."""
+    watched = []
+    monkeypatch.setattr(supervisor._loop, "watch", lambda fd, callback: watched.append(fd))
+    supervisor.child.lives = 1
+
+    supervisor._look_at_grave(supervisor.child, 1)
+
+    assert watched == []

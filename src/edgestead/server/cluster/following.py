@@ -7,7 +7,6 @@ Not   which process leads; applying an entry (`sqlite.logged`).
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
 from edgestead.server.cluster import frames
 from edgestead.server.cluster.frames import (
@@ -84,9 +83,7 @@ class Following:
                 self._check_admission()
         finally:
             acking.cancel()
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            writer.transport.abort()  # who was silent says no goodbye either, and TLS would wait 30 s for it
 
     async def _apply(self, entries: Sequence[Entry]) -> None:
         if self.was_admitted and self._admission is None:  # not one that it had missed

@@ -114,6 +114,7 @@ class Membership:
         self._link: asyncio.Task[None] | None = None
         self._linked: tuple[int | None, str] = (None, "")
         self._lost_links, self._failed_duties = Seldom(), Seldom()
+        self._failed_rounds, self._odd_answers = Seldom(), Seldom()
         self._taking: asyncio.Task[None] | None = None
         self._on_duty: asyncio.Task[None] | None = None
         self._giving_way: asyncio.Task[None] | None = None
@@ -241,7 +242,8 @@ class Membership:
                 await self._round()
                 self._after_round()
             except Exception:
-                _log.exception("a round of the cluster failed")
+                if times := self._failed_rounds.happened():
+                    _log.exception("a round of the cluster failed (%d since the last line)", times)
             pause = self.pause_seconds - (self._loop.time() - began)
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, pause)):
@@ -275,6 +277,12 @@ class Membership:
             except Failed as error:
                 failure = error
                 self._silence.failed(asked_ms)
+            except Exception as error:
+                # Nor is it known what became of this question, and the seat must not wait for its answer.
+                if times := self._odd_answers.happened():
+                    words = "a question to the cluster's database failed oddly (%d since the last line)"
+                    _log.error(words, times, exc_info=error)
+                failure = Failed()
 
     def _after_round(self) -> None:
         office = self.seat.office

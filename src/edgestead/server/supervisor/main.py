@@ -309,8 +309,8 @@ class Supervisor:
         return is_by_others and not child.reason and child.lives < START_LIVES_MAX
 
     def _look_at_grave(self, child: Child, life: int) -> None:
-        """Whether a debugger has let go of a process that ended."""
-        if child.lives == life:
+        """Whether a debugger has let go of a process that ended; one that was taken is another's to bury."""
+        if child.lives == life and child.is_alive:
             self._loop.watch(child.pidfd, partial(self._ended, child))
 
     def _has_failed(self, child: Child, words: str, *, may_start_again: bool) -> None:
