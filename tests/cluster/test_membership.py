@@ -185,6 +185,26 @@ def test_a_question_that_fails_as_nobody_thought_is_one_whose_outcome_is_unknown
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_who_cannot_write_what_it_read_from_the_log_ends():
+    """As on a full disk: it would fall behind, and say nothing."""
+    ended = []
+
+    class Full(Store):
+        def apply(self, entries):
+            return self.take_office(2)
+
+    async def main():
+        made = make(Clerk(OTHER), fatal=ended.append)
+        made._store = Full()
+        made._control_log.read = lambda after: ["an entry"]
+        await rounds(made, 2)
+        await asyncio.wait([made._polling])
+        await made.close()
+
+    asyncio.run(main())
+    assert [str(error) for error in ended] == ["database or disk is full"]
+
+
 class Behind(Store):
     """A copy that lacks entries 4 and 5 of the log; the log says what it was asked."""
 

@@ -475,6 +475,9 @@ class Membership:
             self._fatal(error)
         except Unavailable as error:
             _log.info("the control log could not be read: %r", error)
+        except Exception as error:
+            _log.exception("following the control log failed")
+            self._fatal(error)  # as in `_follow`: a copy that is not written falls behind unheard
 
     async def _read_log(self) -> list[Entry]:
         """What follows this copy. Raises Diverged, Unavailable."""
