@@ -12,6 +12,7 @@ import pytest
 
 from edgestead.server.places import private_place
 from tests.support.patience import new_server
+from tests.support.patterns import DATABASES, share_patterns
 
 __all__ = ["new_server"]
 
@@ -32,10 +33,9 @@ class Checkout:
             f'PYTHONPATH={ROOT / "src"} exec {sys.executable} -P -m edgestead "$@"\n'
         )
         command.chmod(0o755)
-        # The server compiles the managed rules at the same time: once is enough.
-        (data_dir / "rules").mkdir(mode=0o700, exist_ok=True)
+        share_patterns(data_dir)  # with the commands, too, which look for them in a cache
         (folder / "cache" / "edgestead").mkdir(parents=True)
-        (folder / "cache" / "edgestead" / "rules").symlink_to(data_dir / "rules")
+        (folder / "cache" / "edgestead" / "rules").symlink_to(DATABASES)
 
     def run(self, page, before=None, then=""):
         """The `sh` blocks of a page as one script that ends at the first failure; returns what it printed.

@@ -10,6 +10,7 @@ import pytest
 
 from edgestead.crs.loader import SYSTEM_RULES
 from tests.docs.conftest import PAGE_SECONDS_MAX
+from tests.support.patterns import share_patterns
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "waf-configuration.md").read_text()
@@ -26,6 +27,7 @@ def answers(text):
 def test_the_steps_of_the_waf_page(edge_server, tmp_path):
     if not shutil.which("curl") or not SYSTEM_RULES.is_dir():
         pytest.skip("curl or the package modsecurity-crs is missing")
+    share_patterns(edge_server.data_dir)
     command = tmp_path / ".venv" / "bin" / "edgecli"
     command.parent.mkdir(parents=True)
     command.write_text(

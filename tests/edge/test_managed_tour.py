@@ -9,6 +9,7 @@ from edgestead.cli.main import cli
 from edgestead.crs import RulesMissing, load
 from tests.edge.conftest import Site
 from tests.edge.talk import say
+from tests.support.patterns import share_patterns
 
 REQUESTS = {
     "injection": (
@@ -28,6 +29,7 @@ def site(tmp_path_factory):
     except RulesMissing:
         pytest.skip("modsecurity-crs is not installed")
     made = Site(tmp_path_factory.mktemp("tour"))
+    share_patterns(made.server.data_dir)
     yield made
     made.close()
 

@@ -1,7 +1,5 @@
 """The system's rule set compiled once for all test processes, and what is asked of it."""
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +11,7 @@ from edgestead.waf.engine import Engine, finish
 from edgestead.waf.load.compile import RuleSet
 from edgestead.waf.plan import scan
 from edgestead.waf.transaction import Policy, Request, Verdict
-
-# Compiling takes longer than all tests of the room; the file is named by what it is made from.
-DATABASES = Path(tempfile.gettempdir()) / f"edgestead-test-patterns-{os.getuid()}"
+from tests.support.patterns import DATABASES
 
 
 def engine_of(path: Path | None = None, databases: Path = DATABASES) -> Engine:
