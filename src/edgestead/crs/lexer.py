@@ -9,8 +9,10 @@ quotes a backslash only escapes that quote; every other backslash belongs to the
 expressions are full of them.
 """
 
+import re
 from collections.abc import Iterator
 
+_ACTION_PIECES = re.compile(r"\\'|[',\\]|[^',\\]+")  # what means nothing here is one piece
 LINE_CHARS_MAX = 1 << 20  # one directive with all its continuations; the largest of CRS 4 has 12,000
 
 
@@ -101,20 +103,17 @@ def _opens_pattern(text: str, start: int, position: int) -> bool:
 
 def split_actions(text: str) -> list[tuple[str, str]]:
     """(name, value) of each action, single quotes resolved. Raises: ValueError for an open quote."""
-    found, current, position, quoted = [], [], 0, False
-    while position < len(text):
-        char = text[position]
-        if char == "\\" and text[position + 1 : position + 2] == "'":
+    found, current, quoted = [], [], False
+    for piece in _ACTION_PIECES.findall(text):
+        if piece == "\\'":
             current.append("'")
-            position += 1
-        elif char == "'":
+        elif piece == "'":
             quoted = not quoted
-        elif char == "," and not quoted:
+        elif piece == "," and not quoted:
             found.append("".join(current))
             current = []
         else:
-            current.append(char)
-        position += 1
+            current.append(piece)
     if quoted:
         raise ValueError("could not find an ending ' in the actions")
     pairs = (action.partition(":") for action in [*found, "".join(current)])
