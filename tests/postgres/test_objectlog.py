@@ -107,12 +107,10 @@ class Cluster:
             f"/objects/{owner.number}",
             owner=owner,
             writer=writer or InlineRunner(),
-            reader=InlineRunner(),
-            upkeep=InlineRunner(),
             now_us=self._now_us,
             fatal=self.fatal.append,
             link=Losing,
-            **({"files": SimulatedDisk()} | options),
+            **({"files": SimulatedDisk(), "reader": InlineRunner(), "upkeep": InlineRunner()} | options),
         )
         log._committer._pause = self.paused.append
         log.gained(range(SLOTS))
@@ -308,6 +306,25 @@ def test_an_object_that_is_taken_from_its_holder_waits_for_what_is_in_flight(clu
         lease.append([keys(a=b"2")], UNCHANGED)
     log.settle()
     assert (group.state, told[0].head, told[0].tail) == ("durable", 1, {"a": b"1"})
+
+
+def test_who_acquires_while_an_object_is_opened_has_its_keys(cluster: Cluster) -> None:
+    lease = acquired(cluster.begin().store, ref())
+    put(cluster.logs[0].store, lease, keys(a=b"1"))
+    reader = LaterRunner()
+    log, told = cluster.take_over(reader=reader), list[Any]()
+    reader.drain()
+
+    log.acquire(ref(), lambda lease, error: told.append(lease))  # and its caller goes away
+    log.acquire(ref(), lambda lease, error: told.append(lease))
+    reader.drain()
+
+    gone, counts = told
+    assert counts.tail == {"a": b"1"}
+    with pytest.raises(Fenced):
+        gone.release(gone.tail)
+    counts.release(counts.tail)
+    assert acquired(log.store, ref()).tail == {"a": b"1"}
 
 
 def test_an_object_of_another_process_is_refused(cluster: Cluster) -> None:

@@ -326,7 +326,9 @@ class PostgresObjectLog:
             known.take(opened)
             self.alarms.set(known, known.alarm_us)
         self._trim()
+        tail = known.tail
         for done in waiting:
+            known.tail = tail  # each of them takes it, and the last one counts
             done(self._lease(known), None)
 
     def _lease(self, known: Known) -> "PostgresLease":
