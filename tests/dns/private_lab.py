@@ -11,10 +11,10 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 
 from edgestead.cli.server.authority import Authority
-from edgestead.dns.tcp import Private, TcpLimits, TransferPolicy, serve_tcp
+from edgestead.dns.tcp import Private, TransferPolicy, serve_tcp
 from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.model.budgets.ledger import Ledger
-from tests.dns.serving import Counts
+from tests.dns.serving import Counts, patient_limits
 
 DEFAULT, OTHER = "ns1.example.test", "dns.example.test"
 
@@ -47,7 +47,7 @@ class Lab:
 
     def __init__(self, folder, table, *, ledger=None, transfers=None, **limits):
         self.folder, self.table, self.transfers = folder, table, transfers
-        self.limits, self.counts, self.stop = TcpLimits(**limits), Counts(), asyncio.Event()
+        self.limits, self.counts, self.stop = patient_limits(**limits), Counts(), asyncio.Event()
         self.ledger = ledger or Ledger(tell=lambda *_: None)
         self.certificates = Certificates(folder.path)
         self.clients = []

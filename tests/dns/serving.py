@@ -17,6 +17,7 @@ from edgestead.dns.answer import Responder
 from edgestead.dns.counters import SLOTS, Slot, Tally
 from edgestead.dns.settings import DEFAULTS
 from edgestead.dns.table import Table
+from edgestead.dns.tcp import TcpLimits
 from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset, ServedZone, encode
 
 
@@ -30,6 +31,11 @@ class Change(msgspec.Struct, frozen=True):
 class Counts(Counter):
     def add(self, slot, n):
         self[Slot(slot) if slot < SLOTS else slot] += n
+
+
+def patient_limits(**limits):
+    """Those that are named. Nobody is idle else: a client on a busy machine may say nothing for seconds."""
+    return TcpLimits(**{"idle_seconds": 600.0} | limits)
 
 
 def wire(name):

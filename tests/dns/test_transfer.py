@@ -19,11 +19,11 @@ import uvloop
 
 from edgestead.dns import tcp, transfer
 from edgestead.dns.counters import Slot
-from edgestead.dns.tcp import TcpLimits, TransferPolicy, serve_tcp
+from edgestead.dns.tcp import TransferPolicy, serve_tcp
 from edgestead.dns.transfer import MESSAGE_OCTETS
 from edgestead.model.served import KIND_NAME, ServedName, ServedRRset, encode
 from tests.dns.changing import Changing
-from tests.dns.serving import Asker, Change, Counts, said, wire
+from tests.dns.serving import Asker, Change, Counts, patient_limits, said, wire
 
 APEX = "example.test."
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -42,7 +42,7 @@ class World:
     """A server that transfers to `networks`, and connections to it, on one loop."""
 
     def __init__(self, zone, networks=LOOPBACK, **limits):
-        self.zone, self.networks, self.limits = zone, networks, TcpLimits(**limits)
+        self.zone, self.networks, self.limits = zone, networks, patient_limits(**limits)
         self.counts, self.stop, self.writers = Counts(), asyncio.Event(), []
 
     async def __aenter__(self):
