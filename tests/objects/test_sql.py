@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from edgestead import StatefulObject
 from edgestead.objects import limits
 from edgestead.objects.errors import BackendError, SqlError
+from edgestead.objects.ids import from_name
+from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.statements import split
 from edgestead.objects.runtime.storage import Storage
 from tests.objects.logs import Logs
-from tests.objects.nodes import Body, with_storage
+from tests.objects.nodes import Body, run, with_storage
 
 SPLITS: list[tuple[str, list[str]]] = [
     ("SELECT 1", ["SELECT"]),
@@ -366,6 +369,51 @@ def test_cursors_are_interleaved_and_survive_commits_and_checkpoints(logs: Logs)
         assert first.to_list() == [{"a": 3}]
 
     with_storage(logs, in_tables(body))
+
+
+BROKEN_ROW = "SELECT CAST(a AS TEXT) FROM (SELECT 'good' AS a UNION ALL SELECT x'ff')"
+
+
+def test_a_cursor_whose_rows_cannot_be_read_ends_no_process_at_a_checkpoint(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHECKPOINT_FRAMES", 1)
+
+    async def body(storage: Storage) -> None:
+        cursor = storage.sql.exec(BROKEN_ROW).raw()
+        assert cursor.next()["value"] == ["good"]
+
+        storage.sql.exec("INSERT INTO u VALUES (1)")
+        await storage.sync()
+
+        assert logs.fatal == []
+        assert storage._engine.database is not None
+        assert storage._engine.database.frames == 0
+        for use in (cursor.next, cursor.to_list):
+            with pytest.raises(SqlError, match="not UTF-8"):
+                use()
+        assert storage.sql.exec("SELECT a FROM u").one() == {"a": 1}
+
+    with_storage(logs, in_tables(body))
+
+
+def test_a_cursor_whose_rows_cannot_be_read_is_left_behind_with_its_object(logs: Logs) -> None:
+    class Reader(StatefulObject):
+        storage = "sql"
+
+        async def begin(self) -> None:
+            self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t (a)")
+            self.cursor = self.ctx.storage.sql.exec(BROKEN_ROW)
+
+    async def script(node: Node) -> None:
+        reader = from_name("Reader", "a")
+        for _ in range(2):
+            await node.env.Reader["a"].begin()
+            assert node.evict(("Reader", reader.id))
+            assert not node._opened
+            assert not node.log._directory.find(reader).leased  # type: ignore[attr-defined]
+
+    run(logs, script, Reader)
 
 
 def test_delete_all_ends_open_cursors(logs: Logs) -> None:

@@ -96,7 +96,7 @@ class OpenCursor(Protocol):
         ...
 
     def settle(self) -> None:
-        """Read what is left into memory, so that SQLite has no open statement."""
+        """Read what is left into memory, so that SQLite has no open statement. Raises StorageBroken."""
         ...
 
     def close(self) -> None:

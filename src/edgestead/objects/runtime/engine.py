@@ -569,7 +569,7 @@ class Engine:
             log.warning("%s stays behind its log: %s", database.path, error)
             self._room.look()
             return False
-        except apsw.Error as error:
+        except (apsw.Error, ObjectError) as error:
             self._rebuild = True
             self.fail("its database cannot be written", error)
             return False
@@ -599,7 +599,7 @@ class Engine:
                 if not self._rebuild:
                     self.database.roll_back()
                     self.database.checkpoint()
-            except (apsw.Error, OSError):
+            except (apsw.Error, OSError, ObjectError):
                 self._rebuild, moved = True, False
             self.database.close()
             self.database = None

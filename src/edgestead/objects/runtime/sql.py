@@ -63,7 +63,7 @@ class SqlStorage:
         before = total_changes()
         cursor = Cursor(self._engine, database, statement, bindings)
         if not statement.silent:
-            cursor.settle()  # SQLite counts when the statement is over
+            cursor.read_on()  # SQLite counts when the statement is over
         cursor.rows_written = total_changes() - before
         return cursor
 
@@ -130,11 +130,11 @@ class Cursor:
     __slots__ = (
         "__weakref__",
         "_bindings",
-        "_cancelled",
         "_columns",
         "_database",
         "_engine",
         "_left",
+        "_refusal",
         "_rows",
         "_statement",
         "rows_read",
@@ -148,7 +148,7 @@ class Cursor:
         self._engine, self._database, self._statement = engine, database, statement
         self._bindings = bindings
         self.rows_read = self.rows_written = 0
-        self._cancelled = False
+        self._refusal: SqlError | None = None  # of whoever asks for more rows
         self._left: list[tuple[Any, ...]] | None = None
         self._columns = _NO_ROW
         rows, database.spare = database.spare, None
@@ -227,10 +227,17 @@ class Cursor:
         """Whether SQLite still has the statement."""
         return self._left is None
 
-    def settle(self) -> None:
+    def read_on(self) -> None:
         """Read what is left into memory (last row first), so that SQLite has no open statement."""
         if self._left is None:
             self._left = self._fetch()[::-1]
+
+    def settle(self) -> None:
+        """The same for others than its reader, who is told what that met. Raises StorageBroken."""
+        try:
+            self.read_on()
+        except SqlError as error:
+            self._refusal = error
 
     def close(self) -> None:
         """Give no more rows."""
@@ -241,11 +248,13 @@ class Cursor:
     def cancel(self) -> None:
         """Whoever asks for more rows gets an error: they were deleted, which is not the same as their end."""
         self.close()
-        self._cancelled = True
+        self._refusal = SqlError(
+            "The query was cancelled: delete_all() has deleted its tables", "SQLITE_ABORT"
+        )
 
     def _check(self) -> None:
-        if self._cancelled:
-            raise SqlError("The query was cancelled: delete_all() has deleted its tables", "SQLITE_ABORT")
+        if self._refusal is not None:
+            raise self._refusal
 
     # the public face
 
