@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from itertools import count
 
 import pytest
@@ -114,6 +115,45 @@ def test_rows_are_swept_in_slices_of_rows(tmp_path, monkeypatch):
 
     assert list(iter(lambda: store.sweep(NOW), 0)) == [2, 1, 2, 1]
     store.close()
+
+
+@pytest.fixture
+def sweeping(tmp_path):
+    """A store, a value on its way into it, and a sweep by a clock that was set forward meanwhile."""
+    store = SqliteKvStore(tmp_path)
+    incoming = Incoming(store.blobs)
+    incoming.write(NEW)
+    yield store, incoming, lambda: store.sweep(int(time.time()) + 2 * BLOB_GRACE_SECONDS)
+    incoming.discard()
+    store.close()
+
+
+def test_a_value_that_was_taken_for_a_stray_while_it_came_is_refused(sweeping):
+    store, incoming, sweep = sweeping
+    put(store, OLD)
+
+    assert sweep() == 1
+    with pytest.raises(Unavailable):
+        store.put(NS, [Pair("k", incoming.finish())]).result(60)
+
+    assert value_of(store) == OLD
+
+
+def test_a_value_that_is_put_while_it_is_taken_for_a_stray_stays(sweeping, monkeypatch):
+    store, incoming, sweep = sweeping
+    blob, look = incoming.finish(), store._row
+
+    def look_and_put(sql, parameters):
+        found = look(sql, parameters)
+        if sql == kv.HAS_BLOB:
+            store.put(NS, [Pair("k", blob)]).result(60)
+        return found
+
+    monkeypatch.setattr(store, "_row", look_and_put)
+    assert sweep() == 0
+    monkeypatch.undo()
+
+    assert value_of(store) == NEW
 
 
 def test_a_blob_never_takes_the_place_of_another_one(tmp_path):

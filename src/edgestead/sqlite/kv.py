@@ -6,6 +6,8 @@ Not   what may be stored (`model.kv`); which namespaces exist (`tables.namespace
 A namespace is a number in `spaces`. Dropping one deletes that row, so its data is gone at once, in one
 small transaction; the sweep frees the rows later, a slice at a time.
 
+A clock that is set forward while a value arrives may make its file a stray: then the put is refused.
+
 `spaces.octets` is the size of a namespace, updated in the transaction of each change. It is NULL until a
 quota first needs it, and all rows are counted once: without a quota it costs nothing.
 """
@@ -21,6 +23,7 @@ from pathlib import Path
 from edgestead.model.refusals import Unavailable
 from edgestead.model.refusals.kv import SpaceQuota
 from edgestead.sqlite.blobs import FileBlobs
+from edgestead.sqlite.connection import unavailable
 from edgestead.sqlite.database import Database
 from edgestead.sqlite.witness import migration
 from edgestead.store.control import Committed, Row, Transaction
@@ -43,6 +46,7 @@ BLOBS_NAME = "kv-blobs"
 SWEEP_ROWS = 500  # one slice: takes about as long as a small group of writes
 SWEEP_BYTES = 4 << 20  # of values in one slice: freeing a long row touches each of its pages
 SWEEP_BLOBS = 500  # looked up together
+SWEEP_STRAYS = 16  # files removed at a time: no write passes meanwhile
 BLOB_SWEEP_SECONDS = 3_600  # between two scans of their folder
 REOPENS_MAX = 8  # a key that is replaced while it is read; each try sees a newer row
 
@@ -179,7 +183,7 @@ class SqliteKvStore:
         return page_of(self._rows(SELECT_PAGE, (namespace, first, behind, now_s, limit + 1)), limit)
 
     def put(self, namespace: str, pairs: Iterable[Pair]) -> Future[Committed]:
-        return self._write(_Put(namespace, pairs, self._allowance))
+        return self._write(_Put(namespace, pairs, self.blobs, self._allowance))
 
     def delete(self, namespace: str, keys: Iterable[str]) -> Future[Committed]:
         return self._write(_Delete(namespace, keys))
@@ -202,14 +206,26 @@ class SqliteKvStore:
         return removed
 
     def _sweep_blobs(self, now_s: int) -> int:
-        # A file is looked up only when older than the grace time, so its row is committed or never will be.
+        # A file is looked up only when older than the grace time, so its row is committed or never will be;
+        # unless the clock was set forward while it arrived.
         idle = self.blobs.idle_ids(now_s - BLOB_GRACE_SECONDS)
         removed = 0
         while ids := list(islice(idle, SWEEP_BLOBS)):
-            strays = [id_ for id_ in ids if self._row(HAS_BLOB, (id_,)) is None]
-            self.blobs.remove(strays)
-            removed += len(strays)
+            strays = (id_ for id_ in ids if self._row(HAS_BLOB, (id_,)) is None)
+            while some := list(islice(strays, SWEEP_STRAYS)):
+                removed += self._remove_strays(some)
         return removed
+
+    def _remove_strays(self, ids: list[str]) -> int:
+        """Those that no row has got meanwhile. A put that comes now finds its file gone, and is refused."""
+
+        def remove(tx: Transaction) -> int:
+            strays = [id_ for id_ in ids if tx.row(HAS_BLOB, (id_,)) is None]
+            self.blobs.remove(strays)
+            return len(strays)
+
+        count: int = self._writer.write(remove).result().value
+        return count
 
     def free_bytes(self) -> int:
         """Free space inside the database: pages of deleted rows are not returned to the file system."""
@@ -257,11 +273,16 @@ class _Change(ABC):
 
 class _Put(_Change):
     def __init__(
-        self, namespace: str, pairs: Iterable[Pair], allowance: Callable[[str], Allowance] | None
+        self,
+        namespace: str,
+        pairs: Iterable[Pair],
+        blobs: BlobStore,
+        allowance: Callable[[str], Allowance] | None,
     ) -> None:
         super().__init__()
         self._namespace = namespace
         self._pairs = pairs
+        self._blobs = blobs
         self._allowance = allowance
         self._blob_pair: tuple[Pair, ...] = ()  # the first one, when it was met
         self._count = self._added_octets = 0
@@ -300,6 +321,7 @@ class _Put(_Change):
         columns: tuple[object, ...]
         if isinstance(content, Blob):
             self.added.append(content.id)
+            self._check_is_there(content)
             columns, length = (content.id, content.length, content.sha256, None), content.length
         else:
             columns, length = (None, None, None, content), len(content)
@@ -309,6 +331,13 @@ class _Put(_Change):
         tx.run(UPSERT, (space, key, pair.expires_at_s, pair.metadata, *columns))
         self._count += 1
         self._added_octets += len(key) + len(pair.metadata or b"") + length - replaced_octets
+
+    def _check_is_there(self, blob: Blob) -> None:
+        """A sweep may have taken it for a stray. Raises Unavailable."""
+        try:
+            self._blobs.open(blob).close()
+        except OSError as error:
+            raise unavailable(error) from error
 
     def _check_quota(self, tx: Transaction, octets: int) -> None:
         """A write that makes a namespace smaller is never refused. Raises SpaceQuota."""
