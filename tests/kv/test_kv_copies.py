@@ -4,9 +4,11 @@ from contextlib import closing
 
 import pytest
 
+from edgestead.sqlite import kv_copies
+from edgestead.sqlite.copies import copy_file
 from edgestead.sqlite.kv import BLOBS_NAME, DATABASE_NAME, SqliteKvStore
 from edgestead.sqlite.kv_copies import blob_faults, bytes_of_store, copy_store
-from edgestead.store.kv import INLINE_BYTES_MAX, Allowance, Incoming, Pair
+from edgestead.store.kv import INLINE_BYTES_MAX, Allowance, Entry, Incoming, Pair
 
 NS = "a" * 32
 NOW = 1_800_000_000
@@ -63,6 +65,34 @@ def test_a_value_whose_file_went_is_not_in_the_copy(source, target):
 
     assert len(files(target)) == 1
     assert len(values(target)) == 2
+    assert list(blob_faults(target)) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"in its row", b"y" * len(LARGE)], ids=["by a small one", "by a large one"]
+)
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_value_that_is_replaced_meanwhile_is_in_the_copy(source, target, monkeypatch, content, times):
+    """Whoever replaces a value again and again had it all the time."""
+    turns = iter(range(times))
+
+    with closing(SqliteKvStore(source)) as store:
+
+        def replace_and_copy(*paths):
+            if next(turns, None) is not None:
+                incoming = Incoming(store.blobs)
+                incoming.write(content)
+                store.put(NS, [Pair("a", incoming.finish(), NOW + 9, b"{}")]).result(60)
+                store.delete(NS, ["b"]).result(60)
+                store.delete(NS, []).result(60)  # behind both: their files are gone
+            copy_file(*paths)
+
+        monkeypatch.setattr(kv_copies, "copy_file", replace_and_copy)
+        copy_store(source, target, lambda _: None)
+
+    assert values(target) == {"a": content, "small": b"v"}
+    with closing(SqliteKvStore(target)) as store:
+        assert store.entry(NS, "a", NOW) == Entry("a", NOW + 9, b"{}")
     assert list(blob_faults(target)) == []
 
 

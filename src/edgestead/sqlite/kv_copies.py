@@ -22,6 +22,17 @@ SELECT_BLOB_BYTES = "SELECT coalesce(sum(blob_bytes), 0) FROM entries"
 # Its namespace is counted anew when a quota first needs that.
 FORGET_OCTETS = "UPDATE spaces SET octets = NULL WHERE number = (SELECT space FROM entries WHERE number = ?)"
 DELETE_ENTRY = "DELETE FROM entries WHERE number = ?"
+SELECT_KEY = "SELECT s.id, e.key FROM entries e JOIN spaces s ON s.number = e.space WHERE e.number = ?"
+SELECT_NEWEST = (
+    "SELECT expires_at_s, metadata, blob_id, blob_bytes, blob_sha256, value FROM entries "
+    "WHERE space = (SELECT number FROM spaces WHERE id = ?) AND key = ?"
+)
+REPLACE_ENTRY = (
+    "UPDATE entries SET (expires_at_s, metadata, blob_id, blob_bytes, blob_sha256, value) = "
+    "(?, ?, ?, ?, ?, ?) WHERE number = ?"
+)
+
+LOOKS_MAX = 8  # at a key that is replaced while it is copied
 
 
 class _Blob(NamedTuple):
@@ -34,8 +45,8 @@ class _Blob(NamedTuple):
 def copy_store(source: Path, target: Path, advance: Advance) -> None:
     """Copy the store of one folder into another, while others write it; durable when it returns.
 
-    The database is copied first. A value in a file that is deleted or replaced before its file was copied is
-    not in the copy: its key is as if it had been deleted a moment earlier. Raises apsw.Error, OSError.
+    The database is copied first. A value in a file that is replaced before its file was copied is in the copy
+    as it is a moment later, one that is deleted is not. Raises apsw.Error, OSError.
     """
     copy_database(source / DATABASE_NAME, target / DATABASE_NAME, advance)
     folder = target / BLOBS_NAME
@@ -47,11 +58,42 @@ def copy_store(source: Path, target: Path, advance: Advance) -> None:
         except FileNotFoundError:
             gone.append(blob.number)
         advance(blob.length)
-    sync_folder(folder)
     if gone:
-        with closing(apsw.Connection(os.fspath(target / DATABASE_NAME))) as db, db:
-            for query in (FORGET_OCTETS, DELETE_ENTRY):
-                db.executemany(query, ((number,) for number in gone)).fetchall()
+        _look_again(source, target, gone)
+    sync_folder(folder)
+
+
+def _look_again(source: Path, target: Path, gone: list[int]) -> None:
+    """Entries of the copy whose file was not there any more: as they are now."""
+    with (
+        closing(open_reader(source / DATABASE_NAME)) as theirs,
+        closing(apsw.Connection(os.fspath(target / DATABASE_NAME))) as ours,
+        ours,
+    ):
+        for number in gone:
+            ours.execute(FORGET_OCTETS, (number,)).fetchall()
+            key = ours.execute(SELECT_KEY, (number,)).fetchone()
+            row = None if key is None else _copy_newest(theirs, key, source, target)
+            if row is None:
+                ours.execute(DELETE_ENTRY, (number,)).fetchall()
+            else:
+                ours.execute(REPLACE_ENTRY, (*row, number)).fetchall()
+
+
+def _copy_newest(
+    theirs: apsw.Connection, key: tuple[str, bytes], source: Path, target: Path
+) -> tuple[Any, ...] | None:
+    """The row of a key, with its file; None when there is none."""
+    for _ in range(LOOKS_MAX):
+        row: tuple[Any, ...] | None = theirs.execute(SELECT_NEWEST, key).fetchone()
+        if row is None or row[2] is None:
+            return row
+        try:
+            copy_file(source / BLOBS_NAME / row[2], target / BLOBS_NAME / row[2])
+        except FileNotFoundError:
+            continue  # replaced once more, or damage that is not for a copy to mend
+        return row
+    return None
 
 
 def bytes_of_store(folder: Path) -> int:
