@@ -400,6 +400,24 @@ class TestReadOnly:
         assert [9608 in answer.codes for answer in refused] == [True] * len(refused)
         assert world.serial == 7
 
+    def test_no_older_view_sets_what_the_primary_says(self, world, api):
+        account, zone = f"/accounts/{CREDENTIALS.account_id}", f"/zones/{world.id}"
+        alias = rr(f"alias.{ZONE}", 5, 60, wire(f"www.{ZONE}"))
+        world.after(0, content(7, a("www", 1), alias))
+        api.post(f"{account}/custom_ns", {"ns_name": "ns1.example.net"})
+        on = {"value": "on"}
+
+        refused = [
+            api.patch(f"{zone}/settings/cname_flattening", on),
+            api.patch(f"{zone}/settings", {"items": [{"id": "cname_flattening", **on}]}),
+            api.patch(f"{zone}/dns_settings/use_apex_ns", {"value": True}),
+            api.put(f"{zone}/custom_ns", {"enabled": True, "ns_set": 1}),
+        ]
+
+        assert [answer.codes for answer in refused] == [[9608]] * len(refused)
+        assert (world.serial, world.rdatas(f"alias.{ZONE}", 5)) == (7, {alias.rdata})
+        assert api.patch(f"{zone}/settings/cname_flattening", {"value": "off"}).status == 200
+
     def test_a_peers_key_is_one_of_the_account_and_stays(self, world, api):
         keys = PEERS.replace("peers", "tsigs")
         key = api.post(keys, {"name": "xfr.example.org"}).result["id"]

@@ -144,11 +144,13 @@ def show(call: Call, reader: Reader, platform: Platform, zone_id: str) -> DnsSet
 def patch(
     call: Call, tx: Transaction, platform: Platform, zone_id: str, body: DnsSettingsBody
 ) -> DnsSettingsView:
-    """Change what was sent; DNS serves it. Raises ZoneNotFound, DnsSettingRefused, ZoneModeRefused."""
+    """Change what was sent; DNS serves it.
+
+    Raises ZoneNotFound, ZoneIsSecondary, DnsSettingRefused, ZoneModeRefused, PresignedRefused.
+    """
     zone = zone_of(tx, zone_id)
     fields = _fields(body, settings.family(tx, zone_id, FAMILY), "")
-    if zone.type == facts.SECONDARY and not fields.keys() <= OF_SECONDARIES:
-        raise ZoneIsSecondary(name=zone.name, what="these DNS settings are changed")
+    _check_kept_here(zone, fields)
     if fields.get("zone_mode", "standard") != "standard" and zone.plan != "enterprise":
         raise ZoneModeRefused(pointer="/zone_mode")
     check_set(tx, zone, fields.get(NAMESERVERS), "/nameservers")
@@ -173,14 +175,27 @@ def check_stored_set(reader: Reader, zone: ZoneRow) -> None:
         check_set(reader, zone, facts.read_nameservers(stored.value), "")
 
 
+def _check_kept_here(zone: ZoneRow, fields: Mapping[str, Any]) -> None:
+    """What a transfer says of a secondary zone, or what would serve something else in its place, is not set
+    here; off it may be said to be. Raises ZoneIsSecondary.
+    """
+    wanted = {name for name, value in fields.items() if value is not False}
+    if zone.type == facts.SECONDARY and not wanted <= OF_SECONDARIES:
+        raise ZoneIsSecondary(name=zone.name, what="these DNS settings are changed")
+
+
 def put_fields(edit: ZoneEdit, fields: Mapping[str, Any]) -> None:
-    """Checked fields of a zone as part of a change of its settings."""
+    """Checked fields of a zone as part of a change of its settings, by whichever of their views they came.
+
+    Raises ZoneIsSecondary.
+    """
+    _check_kept_here(edit.zone, fields)
     for name, value in fields.items():
         edit.settings.put(f"{FAMILY}.{name}", value)
 
 
 def _write(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, fields: Mapping[str, Any]) -> None:
-    """Raises PresignedRefused."""
+    """Raises PresignedRefused, ZoneIsSecondary."""
     if fields.get("secondary_overrides") and zone.type == facts.SECONDARY:
         if facts.stored_dnssec(tx, zone.id).presigned:
             raise PresignedRefused(name=zone.name, other="dnssec_presigned", pointer="/secondary_overrides")
@@ -200,7 +215,7 @@ def show_switch(reader: Reader, zone_id: str, name: str) -> SwitchView:
 def patch_switch(
     call: Call, tx: Transaction, platform: Platform, zone_id: str, name: str, body: SwitchBody
 ) -> SwitchView:
-    """Raises ZoneNotFound, InvalidBody."""
+    """Raises ZoneNotFound, InvalidBody, PresignedRefused, ZoneIsSecondary."""
     fields = {SWITCHES[name]: _truth(body.value, "/value")}
     _write(call, tx, platform, zone_of(tx, zone_id), fields)
     return show_switch(tx, zone_id, name)

@@ -69,7 +69,7 @@ def show_custom(reader: Reader, zone_id: str) -> ZoneCustomView:
 
 
 def put_custom(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: ZoneCustomBody) -> None:
-    """The older view of `nameservers`. Raises ZoneNotFound, DnsSettingRefused."""
+    """The older view of `nameservers`. Raises ZoneNotFound, DnsSettingRefused, ZoneIsSecondary."""
     zone = zone_of(tx, zone_id)
     present = chosen(tx, zone)
     type_ = present.type

@@ -93,7 +93,7 @@ def show(call: Call, reader: Reader, zone_id: str, id_: str) -> SettingView:
 def patch(
     call: Call, tx: Transaction, platform: Platform, zone_id: str, id_: str, body: SettingBody
 ) -> SettingView:
-    """Raises ZoneNotFound, UnknownSetting, SettingIsFixed, SettingValueRefused."""
+    """Raises ZoneNotFound, UnknownSetting, SettingIsFixed, SettingValueRefused, ZoneIsSecondary."""
     zone = zone_of(tx, zone_id)
     row = _setting(call, id_)
     value = _checked(call, tx, zone, row, body, "")
@@ -108,7 +108,7 @@ def patch_all(
 ) -> list[SettingView]:
     """Change some settings, or none of them: every refusal is answered at once.
 
-    Raises ZoneNotFound, ItemsMissing; UnknownSetting, SettingIsFixed, SettingValueRefused.
+    Raises ZoneNotFound, ItemsMissing; UnknownSetting, SettingIsFixed, SettingValueRefused; ZoneIsSecondary.
     """
     zone = zone_of(tx, zone_id)
     if not body.items or len(body.items) > SETTINGS_PER_PATCH_MAX:
