@@ -119,6 +119,22 @@ def test_undo_takes_both_views_back(api, zone_id, records, settings):
     assert [record["content"] for record in api.get(records).result] == [CONTENT]
 
 
+@pytest.mark.parametrize("way", ["3/undo", "2/restore"])
+def test_a_record_that_comes_back_names_nothing_that_was_the_servers_choice(
+    api, records, settings, zone_id, way
+):
+    made = api.post(records, BODY).result
+    before = api.patch(settings, {"soa": {"mname": None}}).result
+    shown = api.get(f"{records}/{made['id']}").result["content"]
+    api.delete(f"{records}/{made['id']}")
+
+    answer = api.post(f"/zones/{zone_id}/history/{way}", {})
+
+    assert answer.status == 200
+    assert api.get(f"{records}/{made['id']}").result["content"] == shown
+    assert api.get(settings).result == before
+
+
 def test_an_export_has_one_soa(api, records):
     api.post(records, BODY)
 

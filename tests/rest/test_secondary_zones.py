@@ -610,6 +610,33 @@ class TestSignedElsewhere:
         assert set(seen) == {(2, 1)}  # both of one signing, at each moment
         assert len(seen) > 6
 
+    @pytest.mark.parametrize("way", ["undo", "restore"])
+    def test_the_way_back_in_its_history_has_it_transferred_again(self, world, api, way):
+        path = f"/zones/{world.id}"
+        world.after(0, signed(7, a("www", 1), *APEX_LINK))
+        api.patch(f"{path}/dnssec", {"dnssec_presigned": False})
+        world.after(0, content(8, a("www", 1)))
+        assert world.after(1, signed(9, a("www", 1), *APEX_LINK)) == 0
+
+        answer = api.post(f"{path}/history/{2 if way == 'undo' else 1}/{way}", {})
+
+        assert (answer.status, api.get(f"{path}/dnssec").result["dnssec_presigned"]) == (200, True)
+        assert world.after(1) == 1
+        assert (world.asked[-1], world.state["problem"], world.serial) == (("primary", 8, True), "", 9)
+
+    def test_what_excludes_it_does_not_come_back_beside_it(self, world, api):
+        path = f"/zones/{world.id}"
+        api.patch(f"{path}/dnssec", {"dnssec_presigned": False})
+        api.patch(f"{path}/dns_settings", {"secondary_overrides": True})
+
+        answer = api.post(f"{path}/history/2/undo", {})
+        api.patch(f"{path}/dns_settings", {"secondary_overrides": False})
+        api.patch(f"{path}/dnssec", {"dnssec_presigned": True})
+        other = api.post(f"{path}/history/4/undo", {})
+
+        assert (answer.codes, other.codes) == ([9502], [9502])
+        assert "Turn secondary_overrides off first" in answer.json["errors"][0]["message"]
+
     def test_after_a_restore_it_is_transferred_again_and_keeps_its_serial(self, world, api):
         world.after(0, signed(7, a("www", 1), *APEX_LINK))
 

@@ -144,7 +144,7 @@ def show(reader: Reader, zone_id: str) -> DnssecView:
     )
     if state is not None:
         return _with_keys(reader, zone, view, state)
-    if _is_presigned(reader, zone):
+    if is_presigned(reader, zone):
         return _as_transferred(reader, zone, view)
     return view
 
@@ -218,7 +218,7 @@ def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: D
     _check_keys(body)
     sent = _sent(body)
     has_switch = bool(sent)
-    was_presigned = _is_presigned(tx, zone)
+    was_presigned = is_presigned(tx, zone)
     if body.dnssec_presigned and zone.type == facts.SECONDARY and facts.has_overrides(tx, zone_id):
         raise PresignedRefused(name=zone.name, other="secondary_overrides", pointer="/dnssec_presigned")
     if body.zonemd and zone.type == facts.SECONDARY:
@@ -227,22 +227,28 @@ def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: D
         raise DnssecIsDisabled(pointer="/status")
     if has_switch:
         _store_switches(call, tx, platform, zone_id, sent)
-    is_presigned = _is_presigned(tx, zone)
-    if is_presigned != was_presigned:
+    is_now = is_presigned(tx, zone)
+    if is_now != was_presigned:
         secondary.transfer_again(call, tx, zone_id)
-    if body.status == "active" and not is_presigned:
+    if body.status == "active" and not is_now:
         _activate(call, tx, platform, zone)
     return show(tx, zone_id)
 
 
-def _is_presigned(reader: Reader, zone: ZoneRow) -> bool:
+def is_presigned(reader: Reader, zone: ZoneRow) -> bool:
     """Whether it is served as its primary signed it; of a zone that is kept here the switch says nothing."""
     return zone.type == facts.SECONDARY and stored_dnssec(reader, zone.id).presigned
 
 
+def check_presigned(reader: Reader, zone: ZoneRow) -> None:
+    """Whether what is stored now can be together. Raises PresignedRefused."""
+    if is_presigned(reader, zone) and facts.has_overrides(reader, zone.id):
+        raise PresignedRefused(name=zone.name, other="secondary_overrides")
+
+
 def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> str:
     """End signing, as `disabled` does, and forget the switches. Raises ZoneNotFound."""
-    was_presigned = _is_presigned(tx, zone_of(tx, zone_id))
+    was_presigned = is_presigned(tx, zone_of(tx, zone_id))
     _disable(call, tx, platform, zone_id)
     edit = ZoneEdit(call, tx, platform, zone_id)
     edit.settings.clear(DNSSEC)

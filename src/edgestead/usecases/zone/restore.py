@@ -33,8 +33,9 @@ from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import draft as record_draft
 from edgestead.usecases.record.draft import RecordBody
+from edgestead.usecases.serving.facts import DNSSEC, OVERRIDES
 from edgestead.usecases.serving.rendering import Settings
-from edgestead.usecases.zone import dns_settings, history
+from edgestead.usecases.zone import dns_settings, dnssec, history, secondary
 from edgestead.usecases.zone.history import ItemView
 
 
@@ -225,10 +226,19 @@ def _value(reader: Reader, zone: ZoneRow, setting_id: str) -> bytes | None:
     return found.value.encode() if found else own
 
 
-def _bring_settings(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, values: _Ends) -> int:
-    """How many settings were others. Raises CannotBringBack: name servers that are gone.
+_CHECKS = {
+    dns_settings.STORED_SET: dns_settings.check_stored_set,
+    OVERRIDES: dnssec.check_presigned,
+    DNSSEC: dnssec.check_presigned,
+}
+"""Of settings that need others: name servers, which may be gone; two that exclude one another."""
 
-    These are looked for at the end: a zone's own may return together with the choice of them.
+
+def _bring_settings(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, values: _Ends) -> int:
+    """How many settings were others. Raises CannotBringBack.
+
+    What they need is looked for at the end: a zone's own name servers may return together with the choice of
+    them.
     """
     due = {id_: wanted for id_, (wanted, _) in values.items() if _value(tx, zone, id_) != wanted}
     for id_, wanted in due.items():
@@ -238,14 +248,13 @@ def _bring_settings(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, values: _End
             edit.settings.put_own(id_, msgspec.json.decode(wanted))
         else:
             edit.settings.put(id_, msgspec.json.decode(wanted))
-    try:
-        if dns_settings.STORED_SET in due:
-            dns_settings.check_stored_set(tx, zone)
-    except EdgeError as cause:
-        cause.pointer = None
-        raise CannotBringBack(
-            what=f"the setting {dns_settings.STORED_SET}", reason=cause.message, chain=(cause,)
-        ) from None
+    for id_, check in _CHECKS.items():
+        try:
+            if id_ in due:
+                check(tx, zone)
+        except EdgeError as cause:
+            cause.pointer = None
+            raise CannotBringBack(what=f"the setting {id_}", reason=cause.message, chain=(cause,)) from None
     return len(due)
 
 
@@ -259,6 +268,7 @@ def _bring_about(
     origin: Origin,
 ) -> Done:
     """Everything that differs leaves first: what returns meets the others as they will be."""
+    was_presigned = dnssec.is_presigned(tx, zone)
     due = [target for target in targets if not _same(target.now and target.now.body, target.wanted)]
     edit = ZoneEdit(call, tx, platform, zone.id, origin)
     for target in due:
@@ -276,7 +286,12 @@ def _bring_about(
         except EdgeError as cause:
             cause.pointer = None  # there is no JSON body to point into
             raise CannotBringBack(what=_named(wanted), reason=cause.message, chain=(cause,)) from None
-    return Done(edit.finish(), len(due) + changed)
+    # And last: a SOA record that returned has named what the setting leaves to the server.
+    _bring_settings(tx, edit, zone, values)
+    done = Done(edit.finish(), len(due) + changed)
+    if dnssec.is_presigned(tx, zone) != was_presigned:
+        secondary.transfer_again(call, tx, zone.id)
+    return done
 
 
 def _in_order(due: Iterable[_Target]) -> Iterator[tuple[str, bytes]]:
