@@ -1,13 +1,18 @@
 """Copies of the control log: equal on every node, and written to by the one process that leads."""
 
 import random
+import shutil
 import threading
-from contextlib import suppress
+import zlib
+from contextlib import closing, suppress
+from unittest.mock import Mock
 
 import apsw
 import msgspec
 import pytest
 
+from edgestead.model.refusals import Unavailable
+from edgestead.sqlite import replica
 from edgestead.sqlite.logged import LOCAL_TABLES
 from edgestead.sqlite.replica import ReplicaControlStore, copy_parts, load
 from edgestead.store.answered import ANSWER_BYTES_MAX, Passed
@@ -446,12 +451,58 @@ def test_a_base_and_the_tail_make_a_copy_when_the_beginning_is_gone(cluster, tmp
     for number in range(5):
         write(leader, put(f"n{number}"))
         catch_up(follower, cluster.log)
-        cluster.log.put_base(*copy_parts(tmp_path / "b.db"))
+        with copy_parts(tmp_path / "b.db") as base:
+            cluster.log.put_base(*base)
     cluster.log.trim()
     write(leader, put("tail"))
 
     assert cluster.log.read(0) is None
     assert contents(cluster.node("c")) == contents(leader)
+
+
+@pytest.mark.parametrize("moment", ["while it is made", "before it is read", "while it is read"])
+def test_nothing_stays_of_a_base_that_cannot_be_stored(cluster, tmp_path, moment, monkeypatch):
+    """On a full disk it would have the last blocks, and this node could apply nothing any more."""
+    cluster.node("b")
+    if moment == "while it is made":
+        monkeypatch.setattr(replica, "pragma", Mock(side_effect=apsw.FullError))
+
+    def store():
+        with copy_parts(tmp_path / "b.db") as (_, parts):
+            assert (tmp_path / "b.db.base").stat().st_mode & 0o777 == 0o600
+            if moment == "while it is read":
+                next(parts)
+            raise Unavailable
+
+    with pytest.raises((apsw.FullError, Unavailable)):
+        store()
+    assert not list(tmp_path.glob("*.base*"))
+
+
+def test_nothing_stays_of_a_base_that_does_not_come_to_its_end(cluster, tmp_path, monkeypatch):
+    def stops(base):
+        yield zlib.compress(b"its first part")
+        raise Unavailable
+
+    monkeypatch.setattr(cluster.log, "read_base", stops)
+
+    with pytest.raises(Unavailable):
+        load(tmp_path / "c.db", cluster.log)
+
+    assert not list(tmp_path.glob("c.db*"))
+
+
+def test_a_journal_that_a_killed_load_left_is_not_played_back_into_the_next_one(cluster, tmp_path):
+    left = tmp_path / "left.db"
+    with closing(apsw.Connection(str(left))) as db:
+        db.execute("CREATE TABLE other (one); BEGIN; INSERT INTO other VALUES (zeroblob(100000))").fetchall()
+        db.cache_flush()
+        shutil.copy(f"{left}-journal", tmp_path / "c.db.loading-journal")
+
+    load(tmp_path / "c.db", cluster.log)
+
+    assert contents(cluster.node("c")) == contents(cluster.node("a"))
+    assert not (tmp_path / "c.db.loading-journal").exists()
 
 
 def test_a_restarted_node_goes_on_with_its_file(cluster, tmp_path):

@@ -66,7 +66,8 @@ class ClusterNodes:
             credentials.write(first, known)
         self._credentials = credentials.load_or_make(first)
         SqliteControlStore(first / "control.db", MIGRATIONS).close()
-        begin(self.link, copy_parts(first / "control.db")[1])
+        with copy_parts(first / "control.db") as (_, parts):
+            begin(self.link, parts)
         self.vault = PostgresVault(self.link, bytes.fromhex(self._key.decode()))
         self.vault.write(AUTHORITY, self._authority.key_pem)
         self.vault.write(CERTIFICATE, self._authority.certificate_pem)

@@ -82,8 +82,8 @@ def begin_log(log: MemoryControlLog, folder: Path, migrations: tuple[Migration, 
     """What `cluster init` does: an ordinary database as the first base."""
     path = folder / "first.db"
     SqliteControlStore(path, migrations).close()
-    _, parts = copy_parts(path)
-    log.put_base(Position(0, secrets.token_bytes(16)), parts)
+    with copy_parts(path) as (_, parts):
+        log.put_base(Position(0, secrets.token_bytes(16)), parts)
 
 
 def open_copy(

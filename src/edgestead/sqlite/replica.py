@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -159,20 +160,34 @@ def load(path: Path, log: ControlLog) -> bool:
     if base is None:
         raise Diverged("the cluster's database has no copy of the control data: run `edgecli cluster init`")
     partial_ = path.with_name(f"{path.name}.loading")
+    _remove(partial_)
+    try:
+        _bring(log, base, partial_)
+        os.rename(partial_, path)
+    except BaseException:
+        _remove(partial_)
+        raise
+    sync_folder(path.parent)
+    return True
+
+
+def _bring(log: ControlLog, base: Base, target: Path) -> None:
     digest = hashlib.sha256()
-    with open(os.open(partial_, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         for part in log.read_base(base):
             digest.update(part)
             file.write(zlib.decompress(part))
         file.flush()
         os.fsync(file.fileno())
     if digest.digest() != base.sha256:
-        partial_.unlink()
         raise Unavailable()
-    _set_position(partial_, base)
-    os.rename(partial_, path)
-    sync_folder(path.parent)
-    return True
+    _set_position(target, base)
+
+
+def _remove(partial_: Path) -> None:
+    """With the journal of a process that was killed: SQLite would play it back into whatever comes next."""
+    for suffix in ("", "-journal"):
+        Path(f"{partial_}{suffix}").unlink(missing_ok=True)
 
 
 def discard(path: Path) -> None:
@@ -181,33 +196,34 @@ def discard(path: Path) -> None:
         one.unlink(missing_ok=True)
 
 
-def copy_parts(path: Path) -> tuple[Position, Iterator[bytes]]:
-    """The parts of a base out of a database that may be in use, and its position.
+@contextmanager
+def copy_parts(path: Path) -> Iterator[tuple[Position, Iterator[bytes]]]:
+    """The parts of a base out of a database that may be in use, and its position. Meanwhile a copy is there.
 
     Raises OSError, apsw.Error.
     """
     partial_ = path.with_name(f"{path.name}.base")
-    partial_.unlink(missing_ok=True)
-    source, copy = open_reader(path), apsw.Connection(os.fspath(partial_))
+    _remove(partial_)
     try:
+        yield _copy(path, partial_), _parts(partial_)
+    finally:
+        _remove(partial_)
+
+
+def _copy(path: Path, target: Path) -> Position:
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    with closing(open_reader(path)) as source, closing(apsw.Connection(os.fspath(target))) as copy:
         with copy.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(-1)
         pragma(copy, "journal_mode", "DELETE")
-        position = position_of(copy)
-    finally:
-        copy.close()
-        source.close()
-    return position, _parts(partial_)
+        return position_of(copy)
 
 
 def _parts(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            while content := file.read(PART_BYTES):
-                yield zlib.compress(content, 1)
-    finally:
-        path.unlink(missing_ok=True)
+    with path.open("rb") as file:
+        while content := file.read(PART_BYTES):
+            yield zlib.compress(content, 1)
 
 
 def digest_of(parts: Iterable[bytes]) -> bytes:

@@ -71,8 +71,8 @@ class Bases:
         """
         if not is_due(*self._control_log.since_base(), self._now_us()):
             return False
-        position, parts = copy_parts(self._path)
-        self._control_log.put_base(position, parts)
+        with copy_parts(self._path) as (position, parts):
+            self._control_log.put_base(position, parts)
         self._control_log.trim()
         _log.info("a base of the control data was stored, up to entry %d", position.sequence)
         return True

@@ -249,8 +249,8 @@ def _bring_control(link: Link, folder: Path, source: Path | None) -> None:
         finally:
             store.close()
         first_account.settle_file(folder, kept, owned)
-        _, parts = copy_parts(work / stores.CONTROL_NAME)
-        controllog.begin(link, parts)
+        with copy_parts(work / stores.CONTROL_NAME) as (_, parts):
+            controllog.begin(link, parts)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
