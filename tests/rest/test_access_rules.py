@@ -80,6 +80,22 @@ def test_an_address_says_itself_of_which_family_it_is(api, rules):
 
 
 @pytest.mark.parametrize(
+    ("target", "value", "meant"),
+    [
+        ("ip6", "::ffff:192.0.2.7", {"target": "ip", "value": "192.0.2.7"}),
+        ("ip_range", "::ffff:192.0.2.7/120", {"target": "ip_range", "value": "192.0.2.0/24"}),
+    ],
+)
+def test_an_ipv4_address_that_is_written_as_an_ipv6_one_is_what_the_edge_sees(
+    api, rules, target, value, meant
+):
+    made = api.post(rules, rule(value, target)).result
+
+    assert made["configuration"] == meant
+    assert api.post(rules, rule(**{"target": meant["target"], "value": meant["value"]})).codes == [10009]
+
+
+@pytest.mark.parametrize(
     ("body", "pointer"),
     [
         (rule("192.0.2.256"), "/configuration/value"),

@@ -109,6 +109,8 @@ def test_a_token_out_of_its_time_is_403_and_not_even_verified(api, changes):
         ({"not_in": ["127.0.0.1/32"]}, 403),
         ({"not_in": ["2001:db8::/32"]}, 200),
         ({"in": ["127.0.0.0/8"], "not_in": ["127.0.0.1/32"]}, 403),
+        ({"not_in": ["::ffff:127.0.0.1"]}, 403),
+        ({"in": ["::ffff:127.0.0.0/104"]}, 200),
     ],
     ids=str,
 )

@@ -37,6 +37,16 @@ def test_a_lockdown_is_made_found_replaced_and_deleted(api, lockdowns, entrypoin
     assert api.get(lockdowns).result == []
 
 
+def test_who_may_still_ask_is_named_as_the_edge_sees_them(api, lockdowns):
+    mapped = [
+        {"target": "ip", "value": "::ffff:192.0.2.7"},
+        {"target": "ip_range", "value": "::ffff:192.0.2.7/120"},
+    ]
+    made = api.post(lockdowns, lockdown(configurations=mapped)).result
+
+    assert [one["value"] for one in made["configurations"]] == ["192.0.2.7", "192.0.2.0/24"]
+
+
 def test_they_stand_behind_access_rules_and_by_priority_before_custom_rules(api, lockdowns, entrypoint):
     api.put(entrypoint, {"rules": [block(ref="mine")]})
     api.post(

@@ -9,11 +9,12 @@ A token that another one made has the rights of both: each question is asked of 
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from edgestead.model.addresses import plain, plain_network
 from edgestead.model.call import Actor
 from edgestead.model.permissions import BY_ID, GROUPS, with_implied
 from edgestead.model.refusals import EdgeError, Forbidden, MethodNotAllowed
@@ -170,16 +171,10 @@ def check_usable(identity: Identity, now_us: int, address: str) -> None:
         raise TokenNotUsableNow(state=state)
     for level in identity.levels if identity.above else (identity,):
         if level.addresses or level.addresses_refused:
-            client = _client(address)
+            client = plain(address)
             inside = not level.addresses or any(client in network for network in level.addresses)
             if not inside or any(client in network for network in level.addresses_refused):
                 raise TokenNotUsableHere(address=address)
-
-
-def _client(address: str) -> IPv4Address | IPv6Address:
-    """A client over IPv4 has its IPv4 address also when the listener speaks both (RFC 4291 §2.5.5.2)."""
-    client = ip_address(address)
-    return getattr(client, "ipv4_mapped", None) or client
 
 
 def zone_target(reader: Reader, zone_id: str) -> Target:
@@ -287,8 +282,8 @@ def identity_of(row: TokenRow, email: str | None = None) -> Identity:
         status=row.status,
         not_before_us=row.not_before_us,
         expires_us=row.expires_us,
-        addresses=tuple(ip_network(text) for text in addresses.in_),
-        addresses_refused=tuple(ip_network(text) for text in addresses.not_in),
+        addresses=tuple(map(plain_network, addresses.in_)),
+        addresses_refused=tuple(map(plain_network, addresses.not_in)),
     )
 
 

@@ -9,10 +9,10 @@ routes has a custom rule, and no list says of it what no longer holds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from ipaddress import ip_address, ip_network
 
 import msgspec
 
+from edgestead.model.addresses import plain, plain_network
 from edgestead.model.call import Call
 from edgestead.model.refusals.firewall import FirewallRuleExists, FirewallRuleNotFound, FirewallRuleRefused
 from edgestead.store.control import Reader, Transaction
@@ -159,8 +159,8 @@ def spelled(sent: Configuration) -> Configuration | None:
         return None
     try:
         if target == "ip_range":
-            return Configuration(target, str(ip_network(value, strict=False)))
-        address = ip_address(value)
+            return Configuration(target, str(plain_network(value)))
+        address = plain(value)  # the edge compares IPv4 clients as such, whatever socket they came by
     except ValueError:
         return None
     return Configuration("ip" if address.version == 4 else "ip6", str(address))

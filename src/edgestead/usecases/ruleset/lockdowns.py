@@ -10,10 +10,10 @@ here.
 
 import re
 from collections.abc import Sequence
-from ipaddress import ip_address, ip_network
 
 import msgspec
 
+from edgestead.model.addresses import plain, plain_network
 from edgestead.model.call import Call
 from edgestead.model.refusals.firewall import OlderRuleNotFound, OlderRuleRefused
 from edgestead.store.control import Reader, Transaction
@@ -182,8 +182,8 @@ def _spelled(sent: Configuration) -> Configuration:
         raise OlderRuleRefused(family=FAMILY, reason=reason)
     try:
         if sent.target == "ip":
-            return Configuration("ip", str(ip_address(sent.value)))
-        return Configuration("ip_range", str(ip_network(sent.value, strict=False)))
+            return Configuration("ip", str(plain(sent.value)))
+        return Configuration("ip_range", str(plain_network(sent.value)))
     except ValueError:
         raise OlderRuleRefused(family=FAMILY, reason=reason) from None
 
