@@ -30,6 +30,7 @@ MORE = (
     *NOTES,
     Migration(2, "colours", "ALTER TABLE notes ADD COLUMN colour text; UPDATE notes SET colour = 'red';"),
 )
+MANY = (*MORE, Migration(3, "weights", "ALTER TABLE notes ADD COLUMN weight integer;"))
 
 
 class Cluster:
@@ -389,6 +390,61 @@ def test_a_migration_whose_leader_is_lost_in_it_is_whole_or_absent(cluster, land
     assert str(contents(next_)["notes"]).count("red") == 1
     kinds = [entry.kind for entry in cluster.log.entries.values()]
     assert kinds.count(Kind.SCHEMA) == 1, "it was made once"
+
+
+def test_a_migration_that_is_made_is_not_made_again_when_the_next_one_failed(cluster, monkeypatch):
+    first = cluster.node("a")
+    lead(first, cluster.log, 1)
+    write(first, put("x"))
+    newer, follower = cluster.node("b", MANY), cluster.node("c", MANY)
+    append, away = cluster.log.append, iter((False, True))
+
+    def append_unless_away(incarnation, entry):
+        if next(away, False):
+            raise Unavailable
+        append(incarnation, entry)
+
+    monkeypatch.setattr(cluster.log, "append", append_unless_away)
+    with pytest.raises(Unavailable):
+        lead(newer, cluster.log, 2)
+    assert newer.lacks_migrations
+
+    lead(newer, cluster.log, 3)
+    catch_up(follower, cluster.log)
+
+    assert not newer.lacks_migrations
+    assert contents(follower) == contents(newer)
+
+
+def test_a_migration_that_could_not_be_committed_is_lacking(cluster):
+    first = cluster.node("a")
+    lead(first, cluster.log, 1)
+    newer, follower = cluster.node("b", MORE), cluster.node("c", MORE)
+    lead(newer, cluster.log, 2)
+
+    follower._db.set_commit_hook(lambda: True)  # no
+    with pytest.raises(apsw.ConstraintError):
+        catch_up(follower, cluster.log)
+    assert follower.lacks_migrations
+
+    follower._db.set_commit_hook(None)
+    catch_up(follower, cluster.log)
+    assert not follower.lacks_migrations
+    assert contents(follower) == contents(newer)
+
+
+def test_the_writer_outlives_a_disk_that_fails_between_two_groups(cluster):
+    leader = cluster.node("a")
+    lead(leader, cluster.log, 1)
+
+    def run(sql):
+        return leader._writer.between(lambda: leader._db.execute(sql).fetchall()).exception(60)
+
+    assert run("ALTER TABLE commits RENAME TO cannot_be_read") is None
+    assert run("ALTER TABLE cannot_be_read RENAME TO commits") is None
+    write(leader, put("x"))
+
+    assert "x" in str(contents(leader)["notes"])
 
 
 def test_a_follower_whose_disk_is_full_stays_where_it_was_and_goes_on_when_there_is_room(cluster):

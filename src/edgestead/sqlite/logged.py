@@ -203,9 +203,9 @@ class Logged(NoLog):
         try:
             if self.lacking:
                 self._check_keys(False)  # a step may rebuild a table that others refer to
-            for part, step in self.lacking:
-                self._migrate(part, step)
-            self.lacking = ()
+            while self.lacking:
+                self._migrate(*self.lacking[0])
+                self.lacking = self.lacking[1:]  # at once: the next one may fail, and this one is made
             self._check_keys(True)
             self.begin()
             self._in_transaction(begin)
@@ -265,9 +265,9 @@ class Logged(NoLog):
         changes = [Change(*row) for row in rows]
         if changes and changes[0].sequence != head + 1:
             raise Diverged(f"changes {head + 1} to {changes[0].sequence - 1} of the feed are missing")
-        if any(entry.kind == Kind.SCHEMA for entry in entries):
-            self.lacking = self._lacking()
+        lacking = self._lacking() if any(entry.kind == Kind.SCHEMA for entry in entries) else self.lacking
         self._db.execute("COMMIT").fetchall()
+        self.lacking = lacking
         self.answers.landed(requests)
         self.position = position
         self._outbox.reload()

@@ -233,7 +233,8 @@ class Writer:
             aside.future.set_exception(error)
             return
         self._changes = self._db.total_changes()
-        self._commits = _number(self._db, SELECT_COMMITS)
+        with suppress(apsw.Error):  # of the disk: what was committed is told all the same
+            self._commits = _number(self._db, SELECT_COMMITS)
         self._witness.note(Noted(self._commits, self._outbox.head))
         if changes:
             self._tell(self._commit_listeners, changes)
