@@ -142,6 +142,22 @@ def test_members_become_secondary_zones_and_are_transferred_from_the_catalogs_pe
     assert [(one["action"]["type"], one["interface"]) for one in entries] == [("create", "catalog")]
 
 
+def test_a_catalog_that_could_not_be_reached_is_asked_for_when_its_peer_is_corrected(world, api):
+    world.says["catalog.test"] = OSError("unreachable")
+    world.follow()
+    for _ in range(3):
+        world.after(REFRESH)
+    asked = len(world.asked)
+    world.says["catalog.test"] = Listing(ONE)
+
+    world.after(1)
+    assert len(world.asked) == asked
+    api.put(f"{DNS}/peers/{world.peer}", {"name": "producer", "ip": "192.0.2.2"})
+    world.after(0)
+
+    assert (len(world.asked), set(world.zones())) == (asked + 1, {"one.example"})
+
+
 def test_a_new_serial_is_asked_for_by_a_notice_of_a_peer_or_at_refresh(world):
     world.follow()
     world.hear(Listing(ONE))

@@ -461,6 +461,25 @@ class TestReadOnly:
         world.after(7_200, content(7))
         assert late() == []
 
+    def test_a_peer_that_zones_need_keeps_an_address(self, world, api):
+        before = api.get(f"{PEERS}/{world.peer}").result
+
+        assert api.put(f"{PEERS}/{world.peer}", {"name": "primary"}).codes == [9604]
+        assert api.get(f"{PEERS}/{world.peer}").result == before
+
+    def test_a_peer_that_is_corrected_is_asked_at_once(self, world, api):
+        world.after(0)
+        for _ in range(3):
+            world.after(REFRESH, OSError("unreachable"))
+        assert world.after(1) == 0
+
+        api.put(f"{PEERS}/{world.peer}", {"name": "renamed", "ip": "192.0.2.1"})
+        assert world.after(0) == 0
+        api.put(f"{PEERS}/{world.peer}", {"name": "renamed", "ip": "192.0.2.2"})
+
+        assert world.after(0, content(8)) == 1
+        assert (world.serial, world.state["problem"]) == (8, "")
+
     def test_peers_and_incoming_are_checked(self, world, api, zone_id):
         assert api.delete(f"{PEERS}/{world.peer}").codes == [9604]
         assert api.get(f"{PEERS}/{'e' * 32}").codes == [9602]

@@ -69,6 +69,7 @@ VANITY_NAMESERVERS_MAX = 10  # of one zone
 PEERS_MAX = 100  # of one account
 TRANSFER_ACLS_MAX = 100  # of one account: each transfer is held against all of them
 PEERS_PER_ZONE_MAX = 10  # each is asked in turn
+ASKED_AGAIN_MAX = 500  # zones, when a peer of theirs is another one: about 25 ms of the writer's time
 PEER_NAME_CHARACTERS_MAX = 100  # ours: one line
 PROBLEM_CHARACTERS_MAX = 300  # of why a zone was not transferred, some of it a primary's own words
 CATALOG_MEMBERS_MAX = (

@@ -5,7 +5,7 @@ Not   which zone uses which (`usecases.zone.secondary`, `usecases.zone.outgoing`
       (`server.control.incoming`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -16,6 +16,7 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings, tsig_keys
 from edgestead.usecases import limits
 from edgestead.usecases.lookup import account_of
+from edgestead.usecases.serving import followed
 from edgestead.usecases.zone import outgoing, secondary
 from edgestead.usecases.zone.secondary import PEERS, Peer
 
@@ -56,9 +57,24 @@ def create(call: Call, tx: Transaction, new_id: Callable[[], str], account_id: s
 
 
 def put(call: Call, tx: Transaction, account_id: str, peer_id: str, body: PeerBody) -> Peer:
-    """Raises AccountNotSeen, PeerNotFound, PeerRefused."""
-    show(tx, account_id, peer_id)
-    return _store(call, tx, account_id, peer_id, body)
+    """Raises AccountNotSeen, PeerNotFound, PeerRefused; PeerInUse: a zone needs its address."""
+    before, users = show(tx, account_id, peer_id), secondary.zones_with_peer(tx, peer_id)
+    peer = _store(call, tx, account_id, peer_id, body)
+    if users and not peer.ip:
+        raise PeerInUse(zone=users[0], pointer="/ip")
+    if peer != msgspec.structs.replace(before, name=peer.name):
+        _ask_again(call, tx, users)
+    return peer
+
+
+def _ask_again(call: Call, tx: Transaction, users: Sequence[str]) -> None:
+    """What asked in vain is asked for at once; the rest of very many zones when their pause is over."""
+    zones, catalogs = secondary.states(tx), followed.states(tx)
+    in_vain = [id_ for id_ in users if id_ in zones and zones[id_].tries]
+    secondary.refresh_each(call, tx, in_vain[: limits.ASKED_AGAIN_MAX])
+    for catalog_id in users:
+        if catalog_id in catalogs and catalogs[catalog_id].tries:
+            followed.ask_soon(tx, catalog_id, call.now_us, again=False)
 
 
 def delete(tx: Transaction, account_id: str, peer_id: str) -> Peer:
