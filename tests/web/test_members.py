@@ -145,6 +145,18 @@ def test_an_invitation_works_once_and_a_newer_one_ends_it(server):
     assert is_in(first)
 
 
+def test_who_has_rejected_a_membership_and_is_invited_again_is_a_member_by_the_link(server, member):
+    rejected = "update memberships set status = 'rejected' where id = ?"
+    server.api.store.write(lambda tx: tx.run(rejected, (member.id,))).result()
+    again = server.api.post(f"{members_path(server)}/{member.id}/invitation", None).result["code"]
+    shown = server.api.get(f"{members_path(server)}/{member.id}").result["status"]
+
+    person = accept(server, f"/ui/invite?code={again}", OTHER)
+
+    assert (shown, person.answer.status, person.get("/ui/zones").status) == ("pending", 303, 200)
+    assert server.api.get(f"{members_path(server)}/{member.id}").result["status"] == "accepted"
+
+
 def test_an_invitation_ends_by_itself_and_with_the_membership(server):
     _, link = invite(server, "late@example.com")
     server.api.store.write(lambda tx: tx.run("update invitations set expires_us = 1")).result()

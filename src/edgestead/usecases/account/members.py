@@ -253,6 +253,8 @@ def invite_again(
     _check_may_touch(identity, tx, account_id, row)
     for one in accounts.memberships(tx, row.user_id):
         member_rights.check_may_give(identity, tx, one.account_id, read_roles(one.roles))
+    if row.status == "rejected":  # they are asked once more: a link accepts what is pending
+        accounts.set_membership_status(tx, row.id, "pending")
     made = _invite(call, tx, row.user_id, account_id, sets_password=True)
     return InvitationView(member_id, row.email, made.code, whole_seconds(made.expires_us))
 
