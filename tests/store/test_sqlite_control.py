@@ -2,10 +2,11 @@
 
 from concurrent.futures import wait
 
+import apsw
 import pytest
 
 from edgestead.model.refusals import Unavailable
-from edgestead.sqlite import outbox, writer
+from edgestead.sqlite import outbox, readers, writer
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.sqlite.witness import path_of
 from edgestead.store.changes import LIVES_MAX
@@ -132,3 +133,46 @@ def test_the_tail_is_cut_in_portions_that_leave_what_was_promised(stores):
 
     assert max(kept) == kept_rows + outbox.TRIM_ROWS - 1
     assert min(kept[kept_rows:]) == kept_rows
+
+
+class FailingToRead(apsw.VFS):
+    """A disk that reads nothing while it `fails`."""
+
+    def __init__(self, name):
+        super().__init__(name, "")
+        self.fails = False
+
+    def xOpen(self, name, flags):
+        return FileThatFailsToRead(self, name, flags)
+
+
+class FileThatFailsToRead(apsw.VFSFile):
+    def __init__(self, disk, name, flags):
+        super().__init__("", name, flags)
+        self._disk = disk
+
+    def xRead(self, amount, offset):
+        if self._disk.fails:
+            raise apsw.IOError
+        return super().xRead(amount, offset)
+
+
+def test_a_read_that_the_disk_fails_is_unavailable_and_the_next_one_is_not(store, monkeypatch, tmp_path):
+    disk = FailingToRead(tmp_path.name)
+    store.write(note("kept")).result(60)
+
+    def opened(path):
+        return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=tmp_path.name)
+
+    monkeypatch.setattr(readers, "open_reader", opened)
+    assert count(store) == 1
+    store.write(note("not read yet", "x" * 100_000)).result(60)
+
+    disk.fails = True
+    with pytest.raises(Unavailable):
+        store.read(lambda reader: reader.rows("SELECT * FROM notes"))
+    disk.fails = False
+
+    assert count(store) == 2
+    store.close()
+    disk.unregister()

@@ -41,7 +41,7 @@ class Readers:
             try:
                 return fn(reader)
             finally:
-                db.execute("COMMIT")
+                _end(db)
         except STORAGE_ERRORS as error:
             raise unavailable(error) from error
 
@@ -88,3 +88,9 @@ class Readers:
             raise unavailable(error) from error
         self._all.add(db)
         return db, SqliteReader(db)
+
+
+def _end(db: apsw.Connection) -> None:
+    """End a transaction, unless SQLite has: it does where the disk fails."""
+    if db.in_transaction:
+        db.execute("COMMIT")
