@@ -1,6 +1,7 @@
 """Going back in time: every bookmark leads to what was, and a restore can be undone."""
 
 import asyncio
+import errno
 import random
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
@@ -9,9 +10,18 @@ from typing import Any
 import pytest
 
 from edgestead import StatefulObject
-from edgestead.objects.errors import Aborted, BackendError, BookmarkError, TransactionError
+from edgestead.objects.errors import (
+    Aborted,
+    BackendError,
+    BookmarkError,
+    StorageBroken,
+    TransactionError,
+)
 from edgestead.objects.operate.operations import Operations
+from edgestead.objects.runtime.database import Database
 from edgestead.objects.runtime.node import Node
+from edgestead.store.history import asking
+from edgestead.store.objectlog import LogAway
 from edgestead.testing.simulation import EPOCH_SECONDS, SimulatedLoop
 from tests.objects.logs import Logs, entries
 from tests.objects.nodes import run
@@ -171,6 +181,45 @@ def test_a_restore_brings_back_keys_rows_and_the_alarm(logs: Logs, logging: str)
         assert await diary.read() == later
 
     with_diary(logs, script, logging=logging)
+
+
+def test_a_restore_waits_for_a_log_that_is_away(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(diary: Any, node: Node) -> None:
+        first = await diary.write(1)
+        await diary.write(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(node.past, "recall", lambda *question: question[-1](None, LogAway("away")))
+            with pytest.raises(Aborted):
+                await diary.go_back(first)
+            with pytest.raises(StorageBroken, match="away"):
+                await diary.read()
+
+        assert [row[0] for row in (await diary.read())["rows"]] == [1]
+
+    with_diary(logs, script)
+
+
+def test_a_restore_whose_file_cannot_be_written_ends_no_process(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    async def script(diary: Any, node: Node) -> None:
+        first = await diary.write(1, "one" * 3_000)
+        await diary.write(1, "two" * 3_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(asking, "write_frames", full)
+            patch.setattr(Database, "become", full)
+            with pytest.raises(Aborted):
+                await diary.go_back(first)
+            with pytest.raises(StorageBroken, match="no space left"):
+                await diary.read()
+
+        assert logs.fatal == []
+        assert (await diary.read())["rows"] == [[1, "one" * 3_000]]
+
+    with_diary(logs, script)
 
 
 def test_the_undo_bookmark_means_the_moment_just_before_the_restore(logs: Logs) -> None:

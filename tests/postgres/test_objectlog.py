@@ -21,6 +21,7 @@ from edgestead.store.objectlog import (
     Commit,
     CommitKind,
     Fenced,
+    LogAway,
     LogBroken,
     LogDamaged,
     LogError,
@@ -206,11 +207,26 @@ def test_a_database_that_stays_away_refuses_and_later_takes_the_object_up_again(
 
     group = put(store, lease, keys(a=b"2"), alarm=8)
 
-    assert (type(group.error), cluster.fatal) == (LogError, [])
+    assert (type(group.error), cluster.fatal) == (LogAway, [])
     lease.release({}, rebuild=True)
     again = acquired(store, ref())
     assert (again.head, again.tail, again.alarm_us, store.alarms.next_us()) == (1, {"a": b"1"}, 7, 7)
     assert put(store, again, keys(a=b"3")).state == "durable"
+
+
+def test_a_past_that_cannot_be_asked_is_not_said_to_be_gone(cluster: Cluster) -> None:
+    store = cluster.begin().store
+    lease = acquired(store, ref())
+    put(store, lease, keys(a=b"1"))
+
+    def away() -> None:
+        raise Away("refused")
+
+    Losing.before = {"BEGIN": away}
+    with pytest.raises(LogAway):
+        asked(store, lambda done: store.past.recall(ref(), Target(0, 1), lease.life, done))
+    _, state = asked(store, lambda done: store.past.recall(ref(), Target(0, 1), lease.life, done))
+    assert state.tail == {"a": b"1"}
 
 
 def test_a_full_database_refuses_until_a_probe_finds_room(cluster: Cluster) -> None:

@@ -45,6 +45,10 @@ class NoSpace(LogError):
     """The disk is full. Nothing of the refused commit remains."""
 
 
+class LogAway(LogError):
+    """The log cannot be asked at the moment. Nothing was done, and later it may answer."""
+
+
 class LogBroken(LogError):
     """I/O on the log failed. What is durable is known only after a restart."""
 

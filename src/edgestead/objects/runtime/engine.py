@@ -245,6 +245,10 @@ class Engine:
         """The object was taken back: these are the keys that its database does not have."""
         self.unflushed, self.known = dict(tail), dict(tail)
 
+    def distrust_file(self) -> None:
+        """Have the next life's database made anew from the log."""
+        self._rebuild = True
+
     def verify(self) -> list[str]:
         """What SQLite finds wrong with the database and its indexes; empty when nothing is."""
         self.check()

@@ -12,7 +12,7 @@ from edgestead.objects.errors import StorageBroken
 from edgestead.objects.runtime import own
 from edgestead.objects.runtime.asking import ask
 from edgestead.objects.runtime.engine import Engine
-from edgestead.store.objectlog import LogBroken, LogError, NoSpace
+from edgestead.store.objectlog import LogAway, LogBroken, LogError, NoSpace
 from edgestead.store.past import LoggedPosition, ObjectState, Past
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,9 @@ async def take_back(past: Past, engine: Engine) -> dict[str, bytes | None]:
             await engine.take_back(state)
             return {}
         await ask(lambda done: past.restore(lease, state, lambda error: done(None, error)))
-    except (NoSpace, LogBroken, apsw.Error, OSError) as error:
+    except (NoSpace, LogAway, LogBroken, apsw.Error, OSError) as error:
+        if lease.pending is None:  # the log has it, or may have it, and what the file has is not known
+            engine.distrust_file()
         raise StorageBroken(f"The object cannot be taken back: {error}") from error
     except LogError as error:
         log.error("%s/%s stays as it is: %s", lease.ref.class_name, lease.ref.name or lease.ref.id, error)

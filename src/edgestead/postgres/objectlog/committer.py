@@ -9,7 +9,7 @@ Not   leases (`log`); what a row holds (`rows`).
     met a row that is there already            refused (Fenced)      the process ends
     was sent, and no answer came               refused (LogBroken)   the process ends, and the next one reads
     found no room                              refused (NoSpace)
-    could not be sent (Away)                   tried again for HOLD_SECONDS, then refused (LogError)
+    could not be sent (Away)                   tried again for HOLD_SECONDS, then refused (LogAway)
 
 With a refused group go all that wait: their positions follow on those that are refused. One group is in
 flight at a time, so an object's commits arrive in order.
@@ -24,7 +24,7 @@ import psycopg
 
 from edgestead.postgres.connection import Away, Link, Misconfigured, Unknown
 from edgestead.postgres.objectlog.rows import LogRow, ObjectRow, PinRow, parameters, statement
-from edgestead.store.objectlog import Alarm, Fenced, LogBroken, LogError, NoSpace
+from edgestead.store.objectlog import Alarm, Fenced, LogAway, LogBroken, LogError, NoSpace
 from edgestead.store.runner import Runner
 
 GROUP_ROWS_MAX: Final = 1_024  # commits of one statement, which all wait for the last of them
@@ -172,7 +172,7 @@ class Committer:
                 if is_full(error):
                     raise NoSpace("no space left in the cluster's database") from error
                 if not left:
-                    raise LogError(f"the cluster's database is away: {error}") from error
+                    raise LogAway(f"the cluster's database is away: {error}") from error
                 self._pause(RETRY_SECONDS)
                 continue
             except Unknown as error:

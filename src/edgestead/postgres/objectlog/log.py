@@ -35,6 +35,7 @@ from edgestead.store.objectlog import (
     CommitKind,
     Fenced,
     Lease,
+    LogAway,
     LogError,
     NoSpace,
     ObjectRef,
@@ -683,6 +684,8 @@ def _as_log_error(error: Exception) -> LogError:
         return error
     if isinstance(error, Trouble) and is_full(error):
         return NoSpace("no space left in the cluster's database")
-    if isinstance(error, Trouble | Misconfigured | psycopg.Error):
+    if isinstance(error, Trouble | Misconfigured):
+        return LogAway(f"the cluster's database did not answer: {error}")
+    if isinstance(error, psycopg.Error):
         return LogError(f"the cluster's database did not answer: {error}")
     return LogError(f"the object log cannot be read: {error!r}")

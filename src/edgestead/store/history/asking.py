@@ -11,7 +11,16 @@ from typing import TypeVar
 from edgestead.store.files import Files
 from edgestead.store.history.reader import PastReader
 from edgestead.store.history.restoring import read_file, restoring_commits, write_frames
-from edgestead.store.objectlog import CommitKind, Lease, LogError, ObjectRef, Target, Told
+from edgestead.store.objectlog import (
+    Commit,
+    CommitKind,
+    Lease,
+    LogAway,
+    LogError,
+    ObjectRef,
+    Target,
+    Told,
+)
 from edgestead.store.past import LoggedPosition, ObjectState
 
 T = TypeVar("T")
@@ -57,13 +66,19 @@ class HistoryPast(ABC):
         group = lease.append(commits, state.alarm_us)
 
         def durable(error: LogError | None) -> None:
-            if error is None:
-                for commit in commits:
-                    if commit.kind is CommitKind.PAGES:
-                        write_frames(self._files, lease.path, commit.body)
-                if not state.tail:
-                    lease.put_base(lease.head)
+            try:
+                if error is None:
+                    write(commits)
+            except OSError as failure:  # the log has it: only the file does not
+                error = LogAway(f"its database cannot be written: {failure}")
             done(error)
+
+        def write(commits: list[Commit]) -> None:
+            for commit in commits:
+                if commit.kind is CommitKind.PAGES:
+                    write_frames(self._files, lease.path, commit.body)
+            if not state.tail:
+                lease.put_base(lease.head)
 
         group.on_done(durable)
         self._flush()
