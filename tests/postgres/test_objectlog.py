@@ -516,6 +516,40 @@ def test_alarms_that_are_due_much_later_are_loaded_when_they_are_soon(cluster: C
     assert log.store.alarms.next_us() is not None
 
 
+def test_alarms_are_loaded_in_time_when_the_clock_was_set_back(cluster: Cluster) -> None:
+    hour_us = 3_600_000_000
+    cluster.now_us += 24 * hour_us  # as of a machine that has not heard of the time yet
+    log = cluster.begin()
+    log.tend()
+    cluster.now_us -= 24 * hour_us
+    put(log.store, acquired(log.store, ref()), keys(a=b"1"), alarm=cluster.now_us + 3 * hour_us)
+    cluster.now_us += 3 * hour_us - 1_000_000
+
+    log.tend()
+
+    assert log.store.alarms.next_us() is not None
+
+
+def test_alarms_that_were_read_of_a_slot_that_has_gone_do_not_count(cluster: Cluster) -> None:
+    other, slot = cluster.begin(), slot_of(ref().id)
+    lease = acquired(other.store, ref())
+    put(other.store, lease, keys(a=b"1"), alarm=5)
+    reader = LaterRunner()
+    log = cluster.begin(reader=reader)
+
+    (load,) = reader.jobs  # of the slots that it has got just now
+    reader.jobs.clear()
+    log.gone([slot])
+    read = load[0]()
+    put(other.store, lease, keys(a=b"2"), alarm=6)
+    load[1](read, None)
+
+    assert log.store.alarms.next_us() is None
+    log.gained([slot])
+    reader.drain()
+    assert log.store.alarms.take(10, 1) == [(6, ref())]
+
+
 def test_old_rows_become_history_and_are_thinned(cluster: Cluster) -> None:
     log = cluster.begin()
     store = log.store

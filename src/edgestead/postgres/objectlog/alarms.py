@@ -33,6 +33,15 @@ class Loaded(NamedTuple):
     ref: ObjectRef
 
 
+class Load(NamedTuple):
+    """One that is under way, and what has changed since it was asked: what it says of that is not so any
+    more, even if a slot has come back.
+    """
+
+    numbers: set[int]
+    slots: set[int]
+
+
 class PostgresAlarms:
     """`due` is the `Alarms`. `ask(job, done)` reads; `existing` gives an object whose alarm memory knows."""
 
@@ -46,14 +55,14 @@ class PostgresAlarms:
         self._ask, self._now_us, self._existing, self._slot_of = ask, now_us, existing, slot_of
         self._of: dict[int, Numbered] = {}
         self._numbers: dict[tuple[str, str], int] = {}
-        self._loads: list[set[int]] = []  # what each load that is under way does not know
+        self._loads: list[Load] = []
         self._next_us = 0
         self.due = DueAlarms(lambda ref: self._numbers.get((ref.class_name, ref.id)), self._of.get)
 
     def set(self, of: Numbered, alarm_us: int | None) -> None:
         """As an object's commit says, or the database."""
-        for changed in self._loads:
-            changed.add(of.number)
+        for load in self._loads:
+            load.numbers.add(of.number)
         self._set(of, alarm_us)
 
     def _set(self, of: Numbered, alarm_us: int | None) -> None:
@@ -70,8 +79,10 @@ class PostgresAlarms:
 
     def tend(self, slots: list[int]) -> None:
         """Load what has become due soon, now and then."""
-        if self._now_us() >= self._next_us and slots:
-            self._next_us = self._now_us() + LOAD_US
+        now_us = self._now_us()
+        is_between = self._next_us - LOAD_US <= now_us < self._next_us  # two loads; else, the clock was set
+        if slots and not is_between:
+            self._next_us = now_us + LOAD_US
             self.load(slots, lambda error: None)
 
     def load(self, slots: list[int], done: Callable[[LogError | None], None]) -> None:
@@ -80,18 +91,20 @@ class PostgresAlarms:
             done(None)
             return
         upto_us = self._now_us() + AHEAD_US + LOAD_US
-        changed: set[int] = set()
-        self._loads.append(changed)
+        load = Load(set(), set())
+        self._loads.append(load)
 
         def loaded(rows: list[Any] | None, error: LogError | None) -> None:
-            self._loads = [one for one in self._loads if one is not changed]
+            self._loads = [one for one in self._loads if one is not load]
             if rows is None:
                 self._next_us = 0  # the next look tries again
                 done(error)
                 return
             for number, class_name, object_id, name, alarm_us in rows:
-                if number not in changed and number not in self._of:
-                    self._set(Loaded(number, ref_of(class_name, object_id, name)), alarm_us)
+                ref = ref_of(class_name, object_id, name)
+                is_old = number in load.numbers or self._slot_of(ref) in load.slots
+                if not is_old and number not in self._of:
+                    self._set(Loaded(number, ref), alarm_us)
             done(None)
 
         self._ask(lambda link: link.rows(DUE, (slots, upto_us)), loaded)
@@ -106,5 +119,7 @@ class PostgresAlarms:
     def forget(self, slots: Iterable[int]) -> None:
         """Slots were given away."""
         gone = set(slots)
+        for load in self._loads:
+            load.slots.update(gone)
         for of in [one for one in self._of.values() if self._slot_of(one.ref) in gone]:
             self._set(of, None)
