@@ -1,15 +1,18 @@
 """`durability = "sqlite"`: what differs from the log. That storage keeps its promises all other tests say."""
 
+import asyncio
 from typing import Any
 
+import apsw
 import pytest
 
-from edgestead.objects.errors import ObjectError
+from edgestead.objects.errors import ObjectError, StorageBroken
 from edgestead.objects.ids import from_name
 from edgestead.objects.operate.operations import Operations
+from edgestead.objects.runtime.database import Database
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalLease
-from edgestead.store.objectlog import own_path
+from edgestead.store.objectlog import LogError, own_path
 from tests.objects.logs import Logs, entries, leased
 from tests.objects.nodes import run
 from tests.objects.test_shards import Alarmed, Counter, Table
@@ -153,6 +156,34 @@ def test_an_object_that_somebody_else_has_by_now_is_closed_all_the_same(logs: Lo
         engine.close()
 
         assert engine.database is None
+
+    run(logs, script, Counter)
+
+
+def test_an_object_that_cannot_begin_leaves_nothing_open(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(database: Database) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    async def script(node: Node) -> None:
+        ref = from_name("Counter", "a")
+        await node.env.Counter["a"].add()
+        assert node.evict(("Counter", ref.id))
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "own_state", broken)
+            for _ in range(2):
+                with pytest.raises(StorageBroken, match="I/O"):
+                    await node.env.Counter["a"].add()
+            with pytest.raises(LogError, match="I/O"):
+                await node.check(ref)
+        await asyncio.sleep(0.01)
+
+        assert len(logs.databases) == 4
+        for database in logs.databases:
+            with pytest.raises(apsw.ConnectionClosedError):
+                database.connection.execute("SELECT 1")
+        assert not node._opened
+        assert not node.log._directory.find(ref).leased  # type: ignore[attr-defined]
+        assert await node.env.Counter["a"].add() == 2
 
     run(logs, script, Counter)
 

@@ -562,7 +562,11 @@ class Node:
                 on_broken=on_broken,
                 logging="pages",
             )
-            made.adopt(self._files)
+            try:
+                made.adopt(self._files)
+            except BaseException:  # it has opened the database, which would be locked for the next life
+                self._let_go(key, made)
+                raise
             return made
         return Engine(
             self.store,
