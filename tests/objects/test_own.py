@@ -160,6 +160,28 @@ def test_an_object_that_somebody_else_has_by_now_is_closed_all_the_same(logs: Lo
     run(logs, script, Counter)
 
 
+def test_an_object_whose_log_is_full_as_it_begins_ends_no_process(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        alarmed = node.env.Alarmed["a"]
+        await alarmed.remind(ALARM_MS)
+        logs.disk.fail_errno = 28
+        logs.disk.fail_at = logs.disk.operations + 4  # behind the log's record and its sync
+        with pytest.raises(ObjectError):
+            await alarmed.remind(ALARM_MS + 1)
+        await asyncio.sleep(0.01)
+        logs.disk.fails_on = lambda operation, path: "/log/segment" in path
+        logs.disk.fail_at = logs.disk.operations + 1  # what the database says, in the log
+        with pytest.raises(StorageBroken, match="no space left"):
+            await alarmed.reminder()
+        logs.disk.fail_errno = 0
+
+        assert logs.fatal == []
+        await asyncio.sleep(3)
+        assert await alarmed.reminder() == ALARM_MS
+
+    run(logs, script, Alarmed)
+
+
 def test_an_object_that_cannot_begin_leaves_nothing_open(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(database: Database) -> None:
         raise apsw.IOError("disk I/O error")

@@ -512,13 +512,18 @@ class Node:
 
     def _begin(self, key: Key, ref: ObjectRef, lease: Lease, info: ClassInfo) -> Instance:
         engine_of: list[Engine] = []
+
+        def is_over(ended: Instance) -> None:
+            if engine_of:  # else its storage was refused as it was made, and lets itself go
+                self._over(key, engine_of[0], ended)
+
         instance = Instance(
             ref,
             info,
             self._loop,
             self._now_ms,
             self._deliver,
-            lambda over: self._over(key, engine_of[0], over),
+            is_over,
             self.chance,
             self.accounts[ref.class_name],
             self.log.may_answer,
