@@ -1,5 +1,6 @@
 """`edgecli demo`, `top` and `logs` on a server that runs, and what a killed demo leaves."""
 
+import fcntl
 import json
 import re
 import signal
@@ -10,6 +11,7 @@ import time
 
 import pytest
 
+from edgestead.cli import demo_folder
 from edgestead.cli.server import demo_place
 from edgestead.cli.server.top import Process, Sample, between, counts_of
 from edgestead.testing.server import environment, is_running, wait_until
@@ -86,15 +88,34 @@ def test_a_killed_demo_takes_its_server_along_and_the_next_one_cleans_up(tempora
     (left,) = temporary.glob("edgestead-demo-*")
     pid = server_of(left)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    demo_place.sweep()
+    demo_folder.sweep(demo_place.PREFIX)
     assert left.exists()  # it is somebody's
     demo.kill()
     demo.communicate(timeout=SECONDS_MAX)
     wait_until(lambda: not is_running(pid), SECONDS_MAX)
     (strange := temporary / "edgestead-demo-without-lock").mkdir()
-    demo_place.sweep()
+    demo_folder.sweep(demo_place.PREFIX)
 
     assert list(temporary.glob("edgestead-demo-*")) == [strange]
+
+
+def test_a_folder_that_another_start_sweeps_before_it_is_held_is_made_again(temporary, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    lock, swept = fcntl.flock, []
+
+    def flock(fd, how):
+        if not swept:
+            swept.extend(temporary.iterdir())
+            demo_folder.sweep("edgestead-demo-")
+        lock(fd, how)
+
+    monkeypatch.setattr(demo_folder.fcntl, "flock", flock)
+    with demo_folder.held("edgestead-demo-") as folder:
+        demo_folder.sweep("edgestead-demo-")
+        assert [folder] == list(temporary.iterdir()) != swept
+        assert not swept[0].exists()
+
+    assert list(temporary.iterdir()) == []
 
 
 def line(**members):

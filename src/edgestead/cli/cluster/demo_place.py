@@ -12,14 +12,11 @@ does.
     node gone      started again
 """
 
-import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgestead.cli.demo_folder import held
 from edgestead.cli.failure import Failed
 from edgestead.cli.parent import end_with_parent, interrupt_with_parent
 from edgestead.cli.source import Source
@@ -44,8 +42,6 @@ END_SECONDS_MAX = 30.0
 KEEP_SECONDS = 0.1  # between two looks at processes
 ASK_EVERY = 30  # looks, until the primary is asked whether it answers
 RESTART_SECONDS = 1.0
-SWEPT_MAX = 100
-_LOCK = "demo.lock"
 _LOG_LINES = 8
 _FACES = ("api", "dns", "http", "objects-http")
 _OBJECTS = "edgestead.cli.server.demo_objects"
@@ -303,33 +299,29 @@ def opened(say: Callable[[str], None], objects: Sequence[str] = ()) -> Iterator[
             "PostgreSQL is not on this machine, or its user postgres is not.",
             "On Debian and Ubuntu: apt install postgresql; its own service is not needed.",
         )
-    sweep()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    folder.chmod(0o711)  # the database's user has to pass; what is in it has owners of its own
-    lock_fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock_fd, fcntl.LOCK_EX)
-    databases = [
-        OwnPostgres(binaries, folder / name, name=name, before_exec=interrupt_with_parent)
-        for name in ("db-a", "db-b")
-    ]
-    place = Place(folder, databases, [], say)
-    try:
-        _start_databases(databases)
-        place.nodes = [
-            Node(folder, name, {face: _place() for face in _FACES}, (_OBJECTS, *objects)) for name in NAMES
+    with held(PREFIX) as folder:
+        folder.chmod(0o711)  # the database's user has to pass; what is in it has owners of its own
+        databases = [
+            OwnPostgres(binaries, folder / name, name=name, before_exec=interrupt_with_parent)
+            for name in ("db-a", "db-b")
         ]
-        _found(place, say)
-        place.start()
-        yield place
-    except subprocess.CalledProcessError as error:
-        raise Failed(f"PostgreSQL: {error.stderr.decode(errors='replace').strip() or error}") from None
-    except TimeoutError as error:
-        raise Failed(str(error)) from None
-    finally:
-        place.close()
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock_fd)
+        place = Place(folder, databases, [], say)
+        try:
+            _start_databases(databases)
+            place.nodes = [
+                Node(folder, name, {face: _place() for face in _FACES}, (_OBJECTS, *objects))
+                for name in NAMES
+            ]
+            _found(place, say)
+            place.start()
+            yield place
+        except subprocess.CalledProcessError as error:
+            raise Failed(f"PostgreSQL: {error.stderr.decode(errors='replace').strip() or error}") from None
+        except TimeoutError as error:
+            raise Failed(str(error)) from None
+        finally:
+            place.close()
 
 
 def _start_databases(databases: "list[OwnPostgres]") -> None:
@@ -360,17 +352,3 @@ def _region(name: str) -> str:
 def _place() -> str:
     host, port = private_place()
     return f"{host}:{port}"
-
-
-def sweep() -> None:
-    """Remove what demos of this user left that were killed."""
-    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))[:SWEPT_MAX]:
-        with suppress(OSError):
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(fd)

@@ -3,18 +3,14 @@
 Owns  that nothing of them is left: not after the end, and not after the next start where a demo was killed.
 Not   what is shown (`cli.server.demo`).
 
-The folder's lock is held while the demo runs. A folder whose lock is free is what a killed demo left; its
-server ended with it, because the kernel was told to end it so.
+A folder that nobody holds (`cli.demo_folder`) is what a killed demo left; its server ended with it, because
+the kernel was told to end it so.
 """
 
-import fcntl
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +21,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from edgestead.cli.demo_folder import held
 from edgestead.cli.failure import Failed
 from edgestead.cli.parent import end_with_parent
 from edgestead.cli.source import Source
@@ -32,9 +29,7 @@ from edgestead.cli.source import Source
 PREFIX = "edgestead-demo-"
 START_SECONDS_MAX = 300.0  # of a process that lives; on a quiet machine it takes a second
 END_SECONDS_MAX = 60.0
-SWEPT_MAX = 100  # folders that one start looks at
 _FACES = ("api", "dns", "http", "objects-http")
-_LOCK = "demo.lock"
 _LOG_LINES = 5
 _LOOK_SECONDS = 0.2  # after which the end of the server is noticed
 _OBJECTS = "edgestead.cli.server.demo_objects"
@@ -70,24 +65,19 @@ class Place(NamedTuple):
 @contextmanager
 def opened() -> Iterator[Place]:
     """A demo's server, with a site behind it. Raises Failed."""
-    sweep()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    lock_fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock_fd, fcntl.LOCK_EX)
-    process = None
-    site = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    threading.Thread(target=site.serve_forever, name="site", daemon=True).start()
-    try:
-        process = _serve(folder, site.server_address[1])
-        yield Place(folder / "data", _ready(folder, process), process)
-    finally:
-        if process is not None:
-            _end(process)
-        site.shutdown()
-        site.server_close()
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock_fd)
+    with held(PREFIX) as folder:
+        process = None
+        site = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+        threading.Thread(target=site.serve_forever, name="site", daemon=True).start()
+        try:
+            process = _serve(folder, site.server_address[1])
+            yield Place(folder / "data", _ready(folder, process), process)
+        finally:
+            if process is not None:
+                _end(process)
+            site.shutdown()
+            site.server_close()
 
 
 def _serve(folder: Path, origin_port: int) -> "subprocess.Popen[bytes]":
@@ -125,21 +115,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         process.kill()
         process.wait()
-
-
-def sweep() -> None:
-    """Remove what demos of this user left that were killed."""
-    found = sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))[:SWEPT_MAX]
-    for folder in found:
-        with suppress(OSError):
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(fd)
 
 
 class _Site(BaseHTTPRequestHandler):
