@@ -1,5 +1,6 @@
 """When a class gets a process of its own, and when it goes back: the table, and the file that others read."""
 
+import errno
 import random
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from edgestead.objects.runtime.containment import QUIET_SECONDS, SUSPECTED_SECONDS, Row, after_end, is_over
 from edgestead.server.objects.apart import FILES, Apart, is_used, read
 from edgestead.server.objects.shared import locked
+from edgestead.sqlite.objectlog.files import LocalFiles
 from tests.server.small_disk import fill, small_disk, why_not
 
 SECOND_US = 1_000_000
@@ -119,6 +121,24 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path
     with pytest.raises(OSError, match="cannot be read"):
         Apart(tmp_path)
     assert is_used(tmp_path), "who starts processes starts it, and it says what is wrong"
+
+
+def test_a_change_that_could_not_be_read_is_read_with_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Apart(tmp_path)
+    Apart(tmp_path).note_end("Bad", is_own=True)
+
+    def no_descriptor(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "open", no_descriptor)
+        with pytest.raises(OSError, match="Too many"):
+            reader.look()
+
+    assert reader.look()
+    assert reader.classes == {"Bad"}
 
 
 def test_what_an_older_release_wrote_is_read_and_goes_on(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from edgestead.objects.runtime.stage import SLOT_BYTES, Left, Stage, map_stage, 
 from edgestead.server.objects import layout as layout
 from edgestead.server.objects.host import Host
 from edgestead.sqlite.objectlog.files import LocalFiles
-from edgestead.store.objectlog import ObjectRef
+from edgestead.store.objectlog import LogAway, ObjectRef
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.node import ObjectNode
 
@@ -378,6 +378,39 @@ def test_a_class_in_quarantine_runs_no_alarm_until_it_is_released() -> None:
         assert objects.storage(one).get("tries") in (None, [0])
 
         assert objects._run(objects._life.node.release_class("Slow"))
+        objects.advance(60)
+        assert one.tries()[-1] == 1
+
+
+def test_a_release_that_failed_is_made_with_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with ObjectNode(Slow) as objects:
+        one, node = objects.Slow["one"], objects._life.node
+        one.arm(1)
+        assert node.quarantine is not None
+        blame_many(node.quarantine, CLASS_OBJECTS_MAX)
+        for _ in range(LIVES_MAX):
+            blame(node.quarantine, ADD)
+        objects.crash()
+        objects.advance(60)
+        node = objects._life.node
+        with monkeypatch.context() as patch:
+            patch.setattr(quarantine, "write_file", refuse)
+            with pytest.raises(OSError, match="Input/output"):
+                objects._run(node.release_class("Slow"))
+            with pytest.raises(OSError, match="Input/output"):
+                node.release(ONE)
+        with monkeypatch.context() as patch:
+            patch.setattr(node.log, "catalogue", lambda after, limit, done: done(None, LogAway("away")))
+            with pytest.raises(LogAway):
+                objects._run(node.release_class("Slow"))
+        with pytest.raises(Quarantined):
+            one.tries()
+
+        assert objects._run(node.release_class("Slow"))
+        assert node.release(ONE)
         objects.advance(60)
         assert one.tries()[-1] == 1
 

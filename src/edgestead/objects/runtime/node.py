@@ -304,13 +304,19 @@ class Node:
 
     async def release_class(self, class_name: str) -> bool:
         """Let a class run again that is in quarantine; False when it is not. Raises OSError, LogError."""
-        if self.quarantine is None or not self.quarantine.release_class(class_name):
+        if class_name not in {one.class_name for one in self.held_classes()}:
             return False
+        alarms = []  # first: a log that is away is no reason to keep them waiting for ever
         async for entry in entries_of(self.log, (class_name, "")):
             if entry.ref.class_name != class_name:
                 break
-            if entry.alarm_us is not None and not self.is_held(entry.ref):
-                self.store.alarms.give_back(entry.ref)
+            if entry.alarm_us is not None:
+                alarms.append(entry.ref)
+        if self.quarantine is None or not self.quarantine.release_class(class_name):
+            return False
+        for ref in alarms:
+            if not self.is_held(ref):
+                self.store.alarms.give_back(ref)
         return True
 
     def now_ms(self) -> int:

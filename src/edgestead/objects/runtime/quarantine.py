@@ -22,7 +22,8 @@ here: somebody who kills processes at random would hold a busy class.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -163,27 +164,40 @@ class Quarantine:
             record.ends, self._is_dirty = left, True
 
     def release(self, ref: ObjectRef) -> bool:
-        """Let an object be run again, durably. False when it was not held. Raises OSError."""
+        """Let an object be run again, durably. False when it was not held. Raises OSError: it is held."""
         record = self.find(ref)
         if record is None or not record.is_held:
             return False
-        self._forget(record)
-        self.save()
+        with self._unchanged_on_error():
+            self._forget(record)
+            self.save()
         return True
 
     def release_class(self, class_name: str) -> bool:
         """Let the objects of a class be run again, durably, but for those that are held for themselves.
 
-        They begin without an end. False when the class was not held. Raises OSError.
+        They begin without an end. False when the class was not held. Raises OSError: it is held.
         """
-        if self._classes.pop(class_name, None) is None:
+        if class_name not in self._classes:
             return False
-        for record in list(self._records.values()):
-            if record.class_name == class_name and not record.is_held:
-                self._forget(record)
-        self._is_dirty = True
-        self.save()
+        with self._unchanged_on_error():
+            del self._classes[class_name]
+            for record in list(self._records.values()):
+                if record.class_name == class_name and not record.is_held:
+                    self._forget(record)
+            self._is_dirty = True
+            self.save()
         return True
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Whoever could not release something tries again, and more follows from a release than these."""
+        records, classes = dict(self._records), dict(self._classes)
+        try:
+            yield
+        except OSError:
+            self._records, self._classes = records, classes
+            raise
 
     def held_classes(self) -> list[ClassRecord]:
         """By name."""

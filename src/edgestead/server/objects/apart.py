@@ -60,9 +60,9 @@ class Apart:
         found = _seen(self._root)
         if found == self._seen:
             return False
-        self._seen = found
         before = self.classes
         self._take(read(self._root))
+        self._seen = found  # last: who could not read it looks again
         return self.classes != before
 
     def take_room(self) -> None:
