@@ -141,7 +141,7 @@ def demo(once: bool) -> None:
         _show(place)
         if not once:
             with suppress(KeyboardInterrupt):
-                click.echo("\nKill what you like. Ctrl-C ends it, and leaves nothing behind.")
+                click.echo("\nKill and cut off what you like. Ctrl-C ends it, and leaves nothing behind.")
                 while True:
                     time.sleep(1)  # a signal just before a wait without an end would be lost
     click.echo("Ended; the folder is removed.")
@@ -191,6 +191,7 @@ def _show(place: "Place") -> None:
         f"dig +short -p {port} @{host} x1.{ZONE} TXT",
         f"edgecli object call Guestbook {BOOKS[0]} read",
         f"kill -9 PID   # any of: {', '.join(f'{name} {pid}' for name, pid in place.pids())}",
+        "pkill -STOP -s PID; sleep 10; pkill -CONT -s PID   # a node that nobody hears, and that goes on",
     ):
         click.echo(f"   {line}")
 
