@@ -143,7 +143,6 @@ class Config:
     cluster_advertise: Address | None
     cluster_region: str | None
     cluster_lease_ms: int | None
-    cluster_wait: bool
     cluster_stale: str
     cluster_reads: str
     cluster_stale_hours: int
@@ -190,6 +189,10 @@ class Config:
 
 
 _BY_KEY = {option.key: option for option in OPTIONS}
+_GONE = {
+    "cluster.wait": "it changed nothing; whether writes wait for a node is said when it is invited"
+    " (`edgecli cluster invite --no-wait`)",
+}
 
 
 def default_data_dir() -> Path:
@@ -280,6 +283,8 @@ def _flat(given: dict[str, object]) -> dict[str, object]:
 
 
 def _refuse_unknown(key: str) -> None:
+    if key in _GONE:
+        raise ConfigError(f"{key} is no setting any more: {_GONE[key]}")
     if key not in _BY_KEY:
         near = difflib.get_close_matches(key.replace("_", "-"), _BY_KEY, n=1)
         raise ConfigError(f"unknown setting {key}" + (f"; did you mean {near[0]}?" if near else ""))

@@ -805,7 +805,8 @@ OPTIONS: tuple[Option, ...] = (
         "NAME",
         values.short_text,
         None,
-        "Where the node is, in your words; `edgecli cluster status` shows it.",
+        "Where the node is, in your words, for the log of whom a machine without control follows. What"
+        " `edgecli cluster status` and classes of objects go by is what its invitation said.",
         flag=False,
         fallback="what the invitation said",
     ),
@@ -819,15 +820,6 @@ OPTIONS: tuple[Option, ...] = (
         " `cluster.reads` says, an edge node what `cluster.stale` says.",
         flag=False,
         fallback="`2000` on nodes with control or objects, `5000` on others",
-    ),
-    Option(
-        "cluster.wait",
-        "true|false",
-        values.switch,
-        True,
-        "Writes are answered when this node has applied them, too.",
-        flag=False,
-        fallback="`true`",
     ),
     Option(
         "cluster.stale",

@@ -488,6 +488,7 @@ def test_a_server_of_one_machine_invites_machines_that_follow_it(tmp_path):
         (("invite", "x y", "--role", "edge"), 2, "cannot name a node"),
         (("invite", "b", "--role", "pope"), 2, "one or several of the roles"),
         (("invite", "b", "--role", "objects,edge"), 1, "objects needs control on the same machine"),
+        (("invite", "b", "--role", "control,edge", "--no-wait"), 1, "leave --no-wait out"),
         (("invite", "b", "--role", "edge", "--ttl", "1y"), 2, "a time like 30m"),
         (("remove", "ams-1", "--yes"), 1, "is this node"),
         (("remove", "b", "--yes"), 1, "no node b"),

@@ -49,6 +49,7 @@ NOT_WELL = [
     ({"unstable": ("objects-0",), "groups": (OBJECTS,)}, "processes/objects-0", "warn", "again and again"),
     ({"behind": (Behind("dns-0", 7, 3.0),)}, "feed/dns-0", "warn", "7 changes behind"),
     ({"behind": (Behind("dns-0", 7, 11.0),)}, "feed/dns-0", "fail", "no progress for 11 s"),
+    ({"nodes_away": (("ams-1", 5.0),)}, "feed/ams-1", "warn", "the machine ams-1 lacks the newest changes"),
     ({"disk_full": "the disk is full"}, "disk", "fail", "the disk is full"),
     ({"disk_free_bytes": GIB - 1, "disk_total_bytes": 100 * GIB}, "disk", "warn", "1023 MiB are free"),
     ({"disk_free_bytes": GIB // 20, "disk_total_bytes": GIB}, "disk", "warn", "51 MiB are free"),
@@ -160,6 +161,7 @@ NOT_WELL = [
 WELL = [
     {"groups": (Group("DNS", ("dns-0",), 1, True), Group("edge", (), 0, True), NO_OBJECTS)},
     {"behind": (Behind("dns-0", 7, 1.9), Behind("edge-0", 0, 60.0))},
+    {"nodes_away": (("ams-1", 4.9),)},
     {"disk_free_bytes": GIB, "disk_total_bytes": 100 * GIB},
     {"pasts": (Past("objects-0", 94, 100), Past("objects-1", 1 << 40, 0))},
     {"certificates": (certificate(22),)},

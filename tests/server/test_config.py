@@ -304,14 +304,14 @@ def test_name_servers_are_where_dns_listens_unless_the_operator_says_where(given
 def test_a_node_reads_its_own_file_and_the_operators_wins(tmp_path):
     folder = tmp_path / "node"
     folder.mkdir()
-    (folder / "cluster.toml").write_text('[cluster]\ndatabase = "host=a"\nregion = "ams"\nwait = false\n')
+    (folder / "cluster.toml").write_text('[cluster]\ndatabase = "host=a"\nregion = "ams"\nstale = "stop"\n')
     operators = tmp_path / "edgestead.toml"
     operators.write_text('[cluster]\nregion = "fra"\n')
 
     made = config.load({"cluster": str(folder)}, operators)
 
     assert (made.data_dir, made.cluster) == (folder, folder)
-    assert (made.cluster_database, made.cluster_region, made.cluster_wait) == ("host=a", "fra", False)
+    assert (made.cluster_database, made.cluster_region, made.cluster_stale) == ("host=a", "fra", "stop")
 
 
 @pytest.mark.parametrize(
@@ -321,6 +321,7 @@ def test_a_node_reads_its_own_file_and_the_operators_wins(tmp_path):
         ('api = "127.0.0.1:1"', {}, "api is not a setting of a node"),
         ("[cluster]\nleas-ms = 3", {}, "did you mean cluster.lease-ms"),
         ("[cluster]\nlease-ms = 3", {}, "cluster.lease-ms"),
+        ("[cluster]\nwait = true", {}, "cluster invite --no-wait"),
         ("[cluster]", {"data-dir": "/elsewhere"}, "same folder"),
     ],
 )

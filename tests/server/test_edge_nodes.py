@@ -4,6 +4,7 @@ One server with control and two nodes, each behind a line of its own; `serves` g
 `stops` does not. The tests leave all of them live.
 """
 
+import asyncio
 import base64
 import hashlib
 import http.client
@@ -31,16 +32,18 @@ from edgestead.dns.cookies import PURPOSE as COOKIES
 from edgestead.model.sealing import derived
 from edgestead.model.tsig import PURPOSE as TSIG
 from edgestead.server.errors import StartError
-from edgestead.server.nodes import control_part
+from edgestead.server.nodes import control_part, identity, standing
 from edgestead.server.nodes.registry import FileRegistry
 from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer, wait_until
 from tests.support.asking import by_udp
 from tests.support.canary import found_at
 from tests.support.edge_nodes import LIVE_SECONDS_MAX, EdgeNodes
+from tests.support.health import rows as health_rows
 from tests.support.pairs import issued
 
 NOTE = "a-note-that-stays-with-control"
+TRIES = 10  # a machine that stands still for seconds ends leases
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +229,53 @@ def test_who_is_cut_off_answers_as_its_policy_says_and_holds_writes_up_once(node
         assert node.dig(name) == [address]
         assert node.dig(again) != ["NXDOMAIN"]
     nodes.main.wait_until(lambda: behind(nodes) == 0, LIVE_SECONDS_MAX)
+
+
+def test_no_write_waits_for_a_node_of_which_its_invitation_says_so(nodes):
+    """It gets them all the same; that it is cut off is an alarm, and no write says so."""
+    far = nodes.join("far", wait=False)
+    try:
+        told, address = write(nodes)
+        wait_until(lambda: far.dig(told) == [address], LIVE_SECONDS_MAX)
+        nodes.lines["far"].cut()
+
+        missed = answered_without(nodes, "far")
+
+        assert told_behind(nodes) is None
+        assert behind(nodes) == 0
+        assert far.dig(missed) == ["NXDOMAIN"]
+        wait_until(lambda: "far" in late_in_health(nodes), LIVE_SECONDS_MAX)
+        nodes.lines["far"].heal()
+        wait_until(lambda: "far" not in late_in_health(nodes), LIVE_SECONDS_MAX)
+        wait_until(lambda: far.dig(missed) != ["NXDOMAIN"], LIVE_SECONDS_MAX)
+    finally:
+        far.close()
+        nodes.lines.pop("far").close()
+        del nodes.nodes["far"]
+        FileRegistry(nodes.identities / control_part.NODES).remove("far")
+
+
+def answered_without(nodes, name):
+    """The name of a write that was answered while a node that is cut off still had its lease."""
+    member, place = identity.member_of(nodes.identities), nodes.place
+    found = []
+
+    def has_its_lease():
+        found.append(write(nodes)[0])
+        standings = asyncio.run(standing.ask(member, [place]))
+        return standings[name]["dns"].is_live and standings[name]["dns"].behind
+
+    for _ in range(TRIES):
+        if has_its_lease():
+            return found[-1]
+        nodes.lines[name].heal()
+        wait_until_live(nodes, name)
+        nodes.lines[name].cut()
+    raise AssertionError(f"each of {TRIES} writes waited for the lease of {name}")
+
+
+def late_in_health(nodes):
+    return {row["subject"] for row in health_rows(nodes.main) if row["check"] == "feed"}
 
 
 def silent(node, name):

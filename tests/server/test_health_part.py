@@ -7,6 +7,7 @@ import pytest
 
 from edgestead.model.counters import private_page
 from edgestead.server.health.control_part import HealthPart
+from edgestead.server.health.lasting import Lasting
 
 SECONDS_MAX = 300
 
@@ -36,6 +37,7 @@ def test_what_cannot_be_looked_at_keeps_control_from_no_start(tmp_path, caplog, 
             troubled_catalogs=tuple,
             sign_in_trouble=str,
             cluster=lambda: None,
+            nodes_away=tuple,
             say=lambda line: None,
             now_us=lambda: 0,
         )
@@ -46,3 +48,11 @@ def test_what_cannot_be_looked_at_keeps_control_from_no_start(tmp_path, caplog, 
     asyncio.run(live())
 
     assert str(error) in caplog.text
+
+
+def test_what_is_gone_for_a_look_begins_anew():
+    lasting = Lasting()
+
+    assert lasting.seconds(["a", "b"], 10.0) == (("a", 0.0), ("b", 0.0))
+    assert lasting.seconds(["b"], 13.0) == (("b", 3.0),)
+    assert lasting.seconds(["b", "a"], 15.0) == (("b", 5.0), ("a", 0.0))

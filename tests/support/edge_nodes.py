@@ -28,8 +28,8 @@ LIVE_SECONDS_MAX = 300
 class EdgeNodes:
     def __init__(self, folder: Path, *flags: str, settings: str = "") -> None:
         self.folder = folder
-        self._place = private_place()
-        host, port = self._place
+        self.place = private_place()  # where control listens for them
+        host, port = self.place
         config = folder / "main.toml"
         config.write_text(f'{settings}\n[cluster]\nlisten = "{host}:{port}"\n')
         self.main = EdgeServer(folder / "main", "--config", str(config), *flags)
@@ -41,7 +41,7 @@ class EdgeNodes:
         return self.folder / "main" / "cluster"
 
     def invite(self, name: str, *, stale: str = "serve", wait: bool = True) -> str:
-        line = self.lines[name] = Line(self._place)
+        line = self.lines[name] = Line(self.place)
         flags = ["--wait" if wait else "--no-wait", "--stale", stale, "--cluster", str(self.folder / "main")]
         command = [
             sys.executable,
@@ -56,7 +56,7 @@ class EdgeNodes:
             *flags,
         ]
         token = invites.parse(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        assert token.addresses == ("{}:{}".format(*self._place),)
+        assert token.addresses == ("{}:{}".format(*self.place),)
         return invites.text_of(msgspec.structs.replace(token, addresses=("{}:{}".format(*line.address),)))
 
     def join(self, name: str, *flags: str, **more: Any) -> EdgeServer:

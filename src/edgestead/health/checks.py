@@ -19,6 +19,7 @@ from edgestead.health.rows import Finding, Row, State, bounded
 from edgestead.model.counters import HEALTH_CHECKS
 
 FEED_WARN_SECONDS = 2.0  # without progress; a beat is half a second
+NODE_WARN_SECONDS = 5.0  # as long as a lease of a machine without control
 FEED_FAIL_SECONDS = 10.0  # as long as a write waits for a process (`feed.publisher`)
 FREE_BYTES_WARN = 1 << 30
 FREE_PART_WARN = 10  # or a tenth of a small disk
@@ -99,6 +100,13 @@ def _feed(facts: Facts) -> Iterator[Finding]:
                 "It is ended and loads everything again by itself. Does the machine have enough processors?",
                 name,
             )
+    for name, seconds in facts.nodes_away:
+        if seconds >= NODE_WARN_SECONDS:
+            step = (
+                "Is it up, and does it reach a control node? One that is gone for good: `edgecli cluster"
+                " remove`."
+            )
+            yield Finding("warn", f"the machine {name} lacks the newest changes", step, name)
 
 
 def _disk(facts: Facts) -> Iterator[Finding]:
@@ -384,7 +392,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("supervisor", "", "every process runs or waits for a start", _supervisor, withholds=True),
     Check("control", "", "control answers", _control, unready=True),
     Check("processes", "process", "every process answers", _processes, unready=True),
-    Check("feed", "process", "every process has the newest changes", _feed),
+    Check("feed", "process", "every process and every machine that follows has the newest changes", _feed),
     Check("store", "database", "the databases can be written", _store, unready=True),
     Check("cluster", "", "this node answers, and writes are on two machines", _cluster, unready=True),
     Check("lost-writes", "", "nothing that was acknowledged is missing", _lost_writes, unready=True),

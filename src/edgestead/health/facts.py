@@ -118,6 +118,7 @@ class Facts:
     silent: tuple[str, ...] = ()
     unstable: tuple[str, ...] = ()
     behind: tuple[Behind, ...] = ()
+    nodes_away: tuple[tuple[str, float], ...] = ()  # machines that should follow and do not; for seconds
     disk_full: str = ""  # in words
     disk_free_bytes: int = 1 << 62
     disk_total_bytes: int = 1 << 62

@@ -53,7 +53,10 @@ class Ttl(click.ParamType[int]):
 @click.option("--region", default="", help="Where it is, in your words.")
 @click.option("--ttl", type=Ttl(), default="1h", show_default=True, help="For how long the token is good.")
 @click.option(
-    "--wait/--no-wait", default=True, show_default=True, help="Whether writes wait until it has them, too."
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="Whether writes wait until it has them, too; for a node with control they always do.",
 )
 @click.option(
     "--stale",

@@ -34,7 +34,7 @@ from edgestead.server.messages import ControlStart
 from edgestead.server.nodes import identity, port
 from edgestead.server.nodes.identity import NotANode, Peer
 from edgestead.server.nodes.in_postgres import PostgresRegistry
-from edgestead.server.nodes.registry import Node, behind, is_listed
+from edgestead.server.nodes.registry import Node, away, is_listed
 from edgestead.server.rounds import Rounds
 from edgestead.server.stores import CONTROL_NAME
 from edgestead.sqlite.replica import ReplicaControlStore, discard, load
@@ -167,13 +167,13 @@ class ClusterPart:
     async def feed_opened(self) -> None:
         await self._feed_is_open.wait()
 
-    def behind(self) -> tuple[str, ...]:
-        """The nodes that a write of the leader has not waited for; each may follow any control node. Another
-        process knows its own alone, and names none.
+    def away(self) -> tuple[Node, ...]:
+        """The machines without control that lack what the leader has written; each may follow any control
+        node. Another process knows its own alone, and names none.
         """
         if not self.membership.seat.office.leads:
             return ()
-        return behind(self._nodes, {*self._live_here(), *self.membership.leading.live()})
+        return away(self._nodes, {*self._live_here(), *self.membership.leading.live()})
 
     def _live_here(self) -> tuple[tuple[str, str], ...]:
         return tuple(sorted((group, name) for group, names in self._live().items() for name in names))

@@ -78,6 +78,7 @@ from edgestead.server.nodes import passing, renewing
 from edgestead.server.nodes.control_part import Nodes, nodes_of
 from edgestead.server.nodes.identity import NotANode
 from edgestead.server.nodes.kinds import CERTIFICATES, NODE_KINDS
+from edgestead.server.nodes.registry import Node
 from edgestead.server.space import Space, make_room
 from edgestead.server.supervisor.admin import serve_admin
 from edgestead.server.supervisor.control_life import ControlLife
@@ -300,6 +301,7 @@ class Control:
             ending_zones=lambda: secondaries.ending(self._data, _now_us()),
             troubled_catalogs=lambda: followed.troubled(self._data),
             cluster=ClusterState if cluster is None else cluster.state,
+            nodes_away=lambda: [node.name for node in self._away()],
             sign_in_trouble=lambda: self._dashboard.sign_in_trouble() if self._dashboard else "",
             say=status.health,
             now_us=_now_us,
@@ -537,10 +539,14 @@ class Control:
         return counters.render(self._pages)
 
     def _behind(self) -> tuple[str, ...]:
-        """The nodes that a write has not waited for."""
+        """The nodes that a write should have waited for, and has not."""
+        return tuple(node.name for node in self._away() if node.wait)
+
+    def _away(self) -> tuple[Node, ...]:
+        """The machines without control that are cut off, or catch up."""
         if self._cluster is not None:
-            return self._cluster.behind()
-        return () if self._nodes is None else self._nodes.behind(self._publisher.nodes())
+            return self._cluster.away()
+        return () if self._nodes is None else self._nodes.away(self._publisher.nodes())
 
     def _set_levels(self) -> None:
         """Gauges that tables know."""

@@ -45,6 +45,11 @@ def invite(node: Listed, wanted: Invitation) -> str:
         )
     if "objects" in wanted.roles and "control" not in wanted.roles:
         raise StartError("the role objects needs control on the same machine: --role control,objects")
+    if "control" in wanted.roles and not wanted.wait:
+        raise StartError(
+            "writes wait for every node with control, so that none lets ended tokens in: leave --no-wait out,"
+            " or invite it without control"
+        )
     certificate = node.vault.read(CERTIFICATE)
     if certificate is None:
         raise StartError("the cluster's authority is missing in its database: restore the table secrets")

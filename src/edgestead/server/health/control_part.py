@@ -12,7 +12,7 @@ import logging
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -36,6 +36,7 @@ from edgestead.model.counters import Page, slot
 from edgestead.server.health import backup_note
 from edgestead.server.health.certificates import CertificateDates
 from edgestead.server.health.clock import ClockWatch
+from edgestead.server.health.lasting import Lasting
 from edgestead.server.messages import DNS_GROUP, EDGE_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.rounds import Rounds
 from edgestead.server.supervisor.child import UNSTABLE_SECONDS
@@ -136,6 +137,7 @@ class HealthPart:
         troubled_catalogs: Callable[[], tuple[TroubledCatalog, ...]],
         sign_in_trouble: Callable[[], str],
         cluster: Callable[[], ClusterState],
+        nodes_away: Callable[[], Iterable[str]],
         say: Callable[[str], None],
         now_us: Callable[[], int],
     ) -> None:
@@ -162,6 +164,7 @@ class HealthPart:
         self._zones_ending: tuple[EndingZone, ...] = ()
         self._catalogs_troubled: tuple[TroubledCatalog, ...] = ()
         self._cluster = cluster
+        self._nodes_away, self._away = nodes_away, Lasting()
         self._say = say
         self._now_us = now_us
         self._words = LastWords(start.last_words_fd)
@@ -211,6 +214,7 @@ class HealthPart:
             silent=tuple(feed.silent),
             unstable=tuple(name for name, cells in names.items() if cells[_UNSTABLE] > since),
             behind=tuple(Behind(name, changes, ms / 1000) for name, changes, ms in feed.behind),
+            nodes_away=self._away.seconds(self._nodes_away(), time.monotonic()),
             disk_full=storage.full,
             disk_free_bytes=storage.free_bytes,
             disk_total_bytes=self._disk_bytes,

@@ -1,6 +1,6 @@
 """What a control process does for machines without control: lets them join, and has writes wait for them.
 
-Owns  the list of nodes in memory, the handlers of the port, which nodes are behind, and making its own
+Owns  the list of nodes in memory, the handlers of the port, which nodes are away, and making its own
       node's next certificate.
 Not   the port of a cluster of control nodes (`server.cluster`); rules of leases (`feed.promise`).
 """
@@ -25,7 +25,7 @@ from edgestead.server.errors import StartError
 from edgestead.server.messages import ControlStart
 from edgestead.server.nodes import identity, invites, join, port, standing
 from edgestead.server.nodes.identity import Authority, Member, NotANode, Peer
-from edgestead.server.nodes.registry import FileRegistry, Node, Registry, behind, is_listed
+from edgestead.server.nodes.registry import FileRegistry, Node, Registry, away, is_listed
 from edgestead.server.nodes.vault import FileVault, Vault
 from edgestead.server.rounds import Rounds
 
@@ -91,9 +91,9 @@ class Nodes:
         """The nodes that may have a lease from before this process began."""
         return [_terms(node) for node in self._apart() if node.wait]
 
-    def behind(self, live: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
-        """As `registry.behind`; `live` by group."""
-        return behind(self._nodes, {(group, name) for group, names in live.items() for name in names})
+    def away(self, live: Mapping[str, Mapping[str, int]]) -> tuple[Node, ...]:
+        """As `registry.away`; `live` by group."""
+        return away(self._nodes, {(group, name) for group, names in live.items() for name in names})
 
     def _apart(self) -> list[Node]:
         return [node for node in self._nodes.values() if "control" not in node.roles]

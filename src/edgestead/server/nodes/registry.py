@@ -58,12 +58,12 @@ class Registry(Protocol):
         ...
 
 
-def behind(nodes: Mapping[str, Node], live: Container[tuple[str, str]]) -> tuple[str, ...]:
-    """The nodes that writes would wait for, and do not: they are cut off, or catch up. `live` are those that
-    writes wait for, as (group of the feed, name).
+def away(nodes: Mapping[str, Node], live: Container[tuple[str, str]]) -> tuple[Node, ...]:
+    """The machines without control that are cut off, or catch up. `live` are those that are neither, as
+    (group of the feed, name).
     """
-    waited = (node.name for node in nodes.values() if node.wait and "control" not in node.roles)
-    return tuple(name for name in waited if not all((group, name) in live for group in NODE_KINDS))
+    apart = (node for node in nodes.values() if "control" not in node.roles)
+    return tuple(node for node in apart if not all((group, node.name) in live for group in NODE_KINDS))
 
 
 def check_room(node: Node, others: int) -> None:
