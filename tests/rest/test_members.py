@@ -180,6 +180,32 @@ def test_a_member_makes_tokens_within_the_roles_alone(api, zone_id, ann):
     assert api.post(records, {**RECORD, "name": "b"}, auth=bearer).status == 200
 
 
+def test_a_token_is_switched_off_rolled_and_deleted_though_a_zone_that_it_names_is_gone(api, zone_id):
+    auth = session(api, add(api, role=SUPER_ADMINISTRATOR.name).result)
+    zone = {f"com.cloudflare.api.account.zone.{zone_id}": "*"}
+    nested = {f"com.cloudflare.api.account.{CREDENTIALS.account_id}": zone}
+    policies = [token_policy("DNS Write", resources=one) for one in (zone, nested)]
+    body = test_tokens.body(*policies)
+    tokens = f"{ACCOUNT}/tokens"
+    made = api.post(tokens, body).result
+    own = api.post("/user/tokens", body, auth=auth).result
+    other = api.post(tokens, test_tokens.body()).result
+    api.delete(f"/zones/{zone_id}")
+    off = body | {"status": "disabled"}
+
+    done = [
+        api.put(f"{tokens}/{made['id']}", off, auth=auth),
+        api.put(f"{tokens}/{made['id']}/value", {}, auth=auth),
+        api.delete(f"{tokens}/{made['id']}", auth=auth),
+        api.put(f"/user/tokens/{own['id']}", off, auth=auth),
+    ]
+
+    assert [answer.codes for answer in done] == [[]] * len(done)
+    assert [done[at].result["status"] for at in (0, 3)] == ["disabled"] * 2
+    for answer in (api.post(tokens, body), api.put(f"{tokens}/{other['id']}", body)):
+        assert answer.json["errors"][0]["source"]["pointer"] == "/policies/0/resources"
+
+
 def test_removing_a_member_ends_the_session_and_every_token_of_the_line(api, zone_id):
     boss = add(api, role=SUPER_ADMINISTRATOR.name).result
     auth = session(api, boss)

@@ -6,6 +6,7 @@ Not   whether the caller may manage tokens at all: the pipeline decided that.
 
 Every pair of permission group and resource that the token allows must be allowed to the caller, by one policy
 that covers the resource as a whole. What the caller is denied inside of it must be denied to the token too.
+A zone that is gone is no resource: its id is never given again, and a token that names it has to end, too.
 A token's bounds lie within the caller's own:
 
     bound               lies within
@@ -41,11 +42,16 @@ def check_held(caller: Identity, rules: Iterable[Rule], account_of: AccountOf) -
         return
     rules = tuple(rules)
     denied = set(_pairs(rules, allow=False))
+    allowed = [pair for pair in _pairs(rules, allow=True) if not _is_gone(pair[1], account_of)]
     for level in caller.levels:
         held = _Held(level.rules, account_of)
-        for group, part in _pairs(rules, allow=True):
+        for group, part in allowed:
             if not held.whole(group, part, denied):
                 raise GrantsMore(group=group, resource=f"{part.kind} {part.of}")
+
+
+def _is_gone(part: Part, account_of: AccountOf) -> bool:
+    return part.kind == "account.zone" and account_of(part.of) is None
 
 
 def check_bounds(caller: Identity, token: Identity) -> None:

@@ -6,7 +6,7 @@ Not   whether the caller may give that much (`usecases.access.grants`).
 Contract "Tokens". Spellings of resources are kept as they were sent: clients compare what they read with it.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from typing import Literal, NamedTuple
@@ -21,7 +21,15 @@ from edgestead.model.refusals.token import (
     TokenPoliciesRefused,
     TokenTimeRefused,
 )
-from edgestead.usecases.access.authorise import DOTTED_IP, Addresses, Condition, Group, Policy, without_vendor
+from edgestead.usecases.access.authorise import (
+    DOTTED_IP,
+    Addresses,
+    Condition,
+    Group,
+    Policy,
+    read_resources,
+    without_vendor,
+)
 from edgestead.usecases.limits import (
     TOKEN_ADDRESSES_MAX,
     TOKEN_NAME_CHARACTERS_MAX,
@@ -93,22 +101,25 @@ def read(
     owner: Owner,
     account_of: AccountOf,
     new_id: Callable[[], str],
-    known_policies: Collection[str] = (),
+    before: Sequence[Policy] = (),
 ) -> Draft:
-    """Check a body. A policy keeps its id when it is one of `known_policies`.
+    """Check a body. A policy keeps its id when it is one of those `before`; a zone that they name may be gone
+    meanwhile, and be named on: who switches a token off sends the rest of it as it was.
 
     Raises TokenNameRefused, TokenPoliciesRefused, TokenConditionRefused, TokenTimeRefused.
     """
     if not 1 <= len(body.name) <= TOKEN_NAME_CHARACTERS_MAX or any(c < " " or c == "\x7f" for c in body.name):
         raise TokenNameRefused(limit=TOKEN_NAME_CHARACTERS_MAX, pointer="/name")
-    _check_policies(body.policies, owner, account_of)
+    known = frozenset(policy.id for policy in before)
+    named = {zone for policy in before for zone in read_resources(policy.resources).zones}
+    _check_policies(body.policies, owner, account_of, {zone for zone in named if account_of(zone) is None})
     not_before_us = _time("not_before", body.not_before)
     expires_us = _time("expires_on", body.expires_on)
     if not_before_us is not None and expires_us is not None and expires_us <= not_before_us:
         raise TokenTimeRefused(field="expires_on", reason="it is not after not_before", pointer="/expires_on")
     return Draft(
         body.name,
-        [_policy(policy, new_id, known_policies) for policy in body.policies],
+        [_policy(policy, new_id, known) for policy in body.policies],
         _condition(body.condition),
         not_before_us,
         expires_us,
@@ -121,7 +132,9 @@ def _policy(body: PolicyBody, new_id: Callable[[], str], known: Collection[str])
     return Policy(policy_id, body.effect, list(groups.values()), body.resources)
 
 
-def _check_policies(policies: list[PolicyBody], owner: Owner, account_of: AccountOf) -> None:
+def _check_policies(
+    policies: list[PolicyBody], owner: Owner, account_of: AccountOf, gone: Collection[str]
+) -> None:
     if not 1 <= len(policies) <= TOKEN_POLICIES_MAX:
         raise _refused(f"a token has from 1 to {TOKEN_POLICIES_MAX}", "/policies")
     count = sum(1 for policy in policies for _ in _resources(policy.resources))
@@ -134,15 +147,18 @@ def _check_policies(policies: list[PolicyBody], owner: Owner, account_of: Accoun
         for group in policy.permission_groups:
             if group.id not in BY_ID:
                 raise _refused("there is no such permission group", f"{pointer}/permission_groups")
-        reason = _wrong_resource(policy.resources, owner, account_of)
+        reason = _wrong_resource(policy.resources, owner, account_of, gone)
         if reason is not None:
             raise _refused(reason, f"{pointer}/resources")
 
 
 def _wrong_resource(
-    resources: Mapping[str, str | dict[str, str]], owner: Owner, account_of: AccountOf
+    resources: Mapping[str, str | dict[str, str]],
+    owner: Owner,
+    account_of: AccountOf,
+    gone: Collection[str],
 ) -> str | None:
-    """Why these resources are refused, if they are."""
+    """Why these resources are refused, if they are. Zones that are `gone` are nobody's."""
     if not resources:
         return "a policy names at least one resource"
     for account, key, value in _resources(resources):
@@ -153,6 +169,8 @@ def _wrong_resource(
             return "a resource ends in an identifier of 32 hex digits, or in * for all of its kind"
         if value != "*":
             return 'a resource has the value "*", or an account a map of its zones, which is not empty'
+        if kind == "account.zone" and name in gone:
+            continue
         if (
             account not in (None, "*")
             and kind == "account.zone"

@@ -160,9 +160,7 @@ def update(
     """
     account_of = _accounts_of_zones(tx)
     row = _row_within(tx, identity, owner, token_id, account_of)
-    before = _policies(row.policies)
-    known = frozenset(policy.id for policy in before)
-    draft = token_draft.read(body, owner, account_of, platform.new_id, known)
+    draft = token_draft.read(body, owner, account_of, platform.new_id, _policies(row.policies))
     changed = _changed(row, draft)._replace(modified_us=call.now_us)
     if body.status in ("active", "disabled"):  # `expired` is what a client has read: times say that
         changed = changed._replace(status=body.status)
