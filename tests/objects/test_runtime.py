@@ -463,6 +463,27 @@ def test_an_idle_object_gives_back_the_pages_it_only_remembers(logs: Logs) -> No
     run(logs, script, Table)
 
 
+def test_open_databases_are_bounded_where_the_oldest_ones_are_busy(logs: Logs) -> None:
+    class Waiting(StatefulObject):
+        async def use(self, *, wait: bool = False) -> None:
+            await self.ctx.storage.put("key", 1)
+            if wait:
+                await self.ctx.storage.sync()
+                await asyncio.Event().wait()
+
+    async def script(node: Node) -> None:
+        busy = [asyncio.ensure_future(node.env.Waiting[f"busy {n}"].use(wait=True)) for n in range(8)]
+        await asyncio.sleep(0.1)
+        for number in range(40):
+            await node.env.Waiting[str(number)].use()
+            await asyncio.sleep(0.02)
+        assert len(node._opened) <= 16
+        for one in busy:
+            one.cancel()
+
+    run(logs, script, Waiting, databases_max=12, logging="pages")
+
+
 def test_open_databases_are_bounded(logs: Logs) -> None:
     async def script(node: Node) -> None:
         for number in range(12):

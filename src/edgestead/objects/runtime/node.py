@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 import apsw
@@ -593,8 +594,9 @@ class Node:
 
     def _open_database(self, key: Key, lease: Lease, opens: OpenDatabase = open_logged) -> Database:
         if len(self._opened) >= self._databases_max:
-            for oldest in list(self._opened)[:EVICT_AT_ONCE]:
-                self.evict(oldest)
+            for oldest in list(islice(self._opened, EVICT_AT_ONCE)):
+                if not self.evict(oldest):
+                    self._opened[oldest] = self._opened.pop(oldest)  # others, behind it, may be idle
         database = opens(lease, self._files, self._vfs)
         self._opened[key] = None
         return database
