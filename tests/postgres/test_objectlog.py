@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from edgestead.cluster.placement import SLOTS, slot_of
-from edgestead.postgres.connection import Away, Link, Unknown
+from edgestead.postgres.connection import CONNECT_SECONDS_MAX, Away, Link, Unknown
 from edgestead.postgres.incarnations import IDLE_MS_MAX
 from edgestead.postgres.objectlog import bases, opening
 from edgestead.postgres.objectlog.book import PostgresBook
-from edgestead.postgres.objectlog.committer import GROUP_ROWS_MAX
+from edgestead.postgres.objectlog.committer import GROUP_ROWS_MAX, HOLD_SECONDS
 from edgestead.postgres.objectlog.log import PostgresObjectLog
 from edgestead.store.objectlog import (
     UNCHANGED,
@@ -212,6 +212,23 @@ def test_a_database_that_stays_away_refuses_and_later_takes_the_object_up_again(
     again = acquired(store, ref())
     assert (again.head, again.tail, again.alarm_us, store.alarms.next_us()) == (1, {"a": b"1"}, 7, 7)
     assert put(store, again, keys(a=b"3")).state == "durable"
+
+
+def test_a_group_waits_no_longer_for_a_machine_that_does_not_answer_than_for_one_that_refuses(
+    cluster: Cluster,
+) -> None:
+    log, seconds = cluster.begin(), [0.0]
+    lease, committer = acquired(log.store, ref()), log._committer
+    committer._clock = lambda: seconds[0]
+
+    def no_answer(seconds_of_pause: float) -> None:
+        seconds[0] += seconds_of_pause + CONNECT_SECONDS_MAX
+
+    committer._pause = no_answer
+    Losing.ends = ["away"] * 50
+
+    assert type(put(log.store, lease, keys(a=b"1")).error) is LogAway
+    assert seconds[0] < HOLD_SECONDS + 2 * CONNECT_SECONDS_MAX
 
 
 def test_a_past_that_cannot_be_asked_is_not_said_to_be_gone(cluster: Cluster) -> None:

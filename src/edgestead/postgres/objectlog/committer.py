@@ -97,7 +97,8 @@ class Group:
 class Committer:
     """`incarnation` is this process's number. `fatal` is called when only another process can go on.
 
-    `full` is called when a group found no room. `pause` sleeps between two tries, on the runner's thread.
+    `full` is called when a group found no room. `pause` sleeps between two tries, on the runner's thread;
+    `clock` gives seconds.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Committer:
         *,
         hold_seconds: float = HOLD_SECONDS,
         pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.broken: LogError | None = None
         self.groups = self.records = 0  # written since the start
@@ -118,6 +120,7 @@ class Committer:
         self._link, self._incarnation, self._runner = link, incarnation, runner
         self._fatal, self._full = fatal, full
         self._tries, self._pause = max(1, int(hold_seconds / RETRY_SECONDS)), pause
+        self._hold_seconds, self._clock = hold_seconds, clock
 
     def group(self) -> Group:
         """The group for what is appended now."""
@@ -165,13 +168,14 @@ class Committer:
             list(group.changed.values()),
             list(group.pinned.values()),
         )
+        until = self._clock() + self._hold_seconds  # a try takes seconds where nobody refuses it
         for left in reversed(range(self._tries)):
             try:
                 written = self._link.row(asked, values)
             except Away as error:
                 if is_full(error):
                     raise NoSpace("no space left in the cluster's database") from error
-                if not left:
+                if not left or self._clock() >= until:
                     raise LogAway(f"the cluster's database is away: {error}") from error
                 self._pause(RETRY_SECONDS)
                 continue
