@@ -1,8 +1,10 @@
 """What the log knows of its objects and segments: in the catalogue, in memory, and in copies of both."""
 
+import asyncio
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,9 @@ import apsw
 import msgspec
 import pytest
 
+from edgestead.server.backup import BackupError
+from edgestead.server.objects import backup, layout
+from edgestead.server.objects.copying import copy_log
 from edgestead.sqlite.objectlog import catalogue, distribution
 from edgestead.sqlite.objectlog.adoption import accept_loss, adopt
 from edgestead.sqlite.objectlog.catalogue import Catalogue, Identity, ObjectRow, SegmentRow
@@ -18,13 +23,15 @@ from edgestead.sqlite.objectlog.chronicle import Chronicle
 from edgestead.sqlite.objectlog.directory import Directory
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.sqlite.objectlog.history import PIECE_BYTES, History
-from edgestead.sqlite.objectlog.paths import catalogue_path, data_path, history_path
+from edgestead.sqlite.objectlog.paths import catalogue_path, data_path, history_path, keep_path
 from edgestead.store import due
 from edgestead.store.history.reader import PastReader
 from edgestead.store.history.rows import SnapshotRow
 from edgestead.store.history.thinning import Keeping
 from edgestead.store.objectlog import (
     UNCHANGED,
+    Commit,
+    CommitKind,
     LogDamaged,
     LogError,
     NoSpace,
@@ -32,6 +39,7 @@ from edgestead.store.objectlog import (
     Target,
     own_path,
 )
+from edgestead.store.pages import PAGE_BYTES, frames_of
 from tests.descriptors import left_open, open_now
 from tests.objects.logs import Logs, answer, kept, keys, put, ref
 from tests.objects.test_schema import open_log
@@ -440,6 +448,55 @@ def test_the_books_are_copied_as_they_are_at_one_moment(tmp_path: Path) -> None:
     assert PastReader(past).state(1, 1).tail == {"a": b"1"}
     past.close()
     log.close()
+
+
+@pytest.mark.parametrize("ends", ["is closed", "is killed"])
+def test_a_copy_during_which_the_process_begins_anew_is_whole(tmp_path: Path, ends: str) -> None:
+    """What the databases lacked when they were copied is in the segments that are copied after them."""
+    one, two, files = str(tmp_path / "one"), str(tmp_path / "two"), LocalFiles()
+    image = b"p" * PAGE_BYTES
+    log = open_log(one)
+    put(log, log.lease(ref("o1")), Commit(CommitKind.PAGES, frames_of(image, [1], 1)))
+    copying = files.lock(keep_path(one))  # and its database is copied: there is none yet
+
+    if ends == "is closed":
+        log.close()
+    else:
+        for open_file in (log._lock, log._mark, log._chronicle, log._catalogue):
+            open_file.close()
+        log._upkeep.close()
+    log = open_log(one)
+    assert Path(data_path(one, ref("o1"))).read_bytes() == image
+    asyncio.run(copy_log(None, log, two))  # type: ignore[arg-type]
+    copying.close()
+    log.tend()
+    log.close()
+
+    adopt(two)
+    open_log(two).close()
+    assert Path(data_path(two, ref("o1"))).read_bytes() == image
+    with closing(Catalogue(catalogue_path(one), "", None)) as book:
+        assert book.segments() == [], "what is copied no more is shortened again"
+
+
+def test_a_folder_is_at_rest_when_no_process_has_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is stopped says so before its objects have written down what they have."""
+    folder = str(layout.settle(tmp_path / "objects", 0, 1))
+    log = open_log(folder)
+    put(log, log.lease(ref("o1")), keys(a=b"1"))
+    (tmp_path / "copy").mkdir()
+
+    with monkeypatch.context() as impatient:
+        impatient.setattr(backup, "KEEP_SECONDS_MAX", 0.0)
+        with pytest.raises(BackupError, match="an objects process still uses it"):
+            backup.copy_objects(tmp_path)(tmp_path / "copy")
+    assert not (tmp_path / "copy/objects").exists()
+    log.close()
+
+    backup.copy_objects(tmp_path)(tmp_path / "copy")
+    assert check_folder(str(tmp_path / "copy/objects/1/0")) == []
 
 
 # when history has its turn

@@ -24,6 +24,8 @@ from edgestead.objects.runtime.classes import describe
 from edgestead.objects.runtime.containment import Nowhere
 from edgestead.server.objects import layout as layout
 from edgestead.server.objects.host import Host, Peers
+from edgestead.sqlite.objectlog.files import LocalFiles
+from edgestead.sqlite.objectlog.paths import keep_path
 from tests.objects.hosts import SEGMENT_BYTES, Client, allow, patient
 from tests.objects.logs import entries
 
@@ -338,6 +340,22 @@ def test_a_start_that_was_cut_off_while_dealing_out_begins_again(
 
     run(tmp_path, 1, check)
     run(tmp_path, 2, check)
+
+
+def test_a_folder_that_is_being_copied_is_dealt_out_nevertheless(tmp_path: Path) -> None:
+    """The copy is of no use then, and says so; objects wait for no backup."""
+    copying = []
+
+    async def write(clients: list[Client], hosts: list[Host]) -> None:
+        await clients[0].call("Counter/n/add", 5)
+        copying.append(LocalFiles().lock(keep_path(str(tmp_path / "objects/1/0"))))
+
+    async def check(clients: list[Client], hosts: list[Host]) -> None:
+        assert await clients[0].call("Counter/n/add", 0) == 5
+
+    run(tmp_path, 1, write)
+    run(tmp_path, 2, check)
+    copying.pop().close()
 
 
 class Apart(StatefulObject):

@@ -31,7 +31,7 @@ from edgestead.server.verifying import Fault
 from edgestead.sqlite.copies import copy_file, faults
 from edgestead.sqlite.objectlog import adoption
 from edgestead.sqlite.objectlog.checking import check_folder
-from edgestead.sqlite.objectlog.paths import keep_path
+from edgestead.sqlite.objectlog.paths import keep_path, lock_path, log_folder
 from edgestead.store.objectlog import own_path
 
 FOLDER = "objects"
@@ -86,9 +86,12 @@ def objects_faults(folder: Path) -> Iterator[Fault]:
 
 @contextmanager
 def _resting(source: Path) -> Iterator[None]:
-    """No process begins to use the folder meanwhile."""
+    """No process uses the folder meanwhile. One that a server left, or that begins, does so for a moment."""
     os.close(files.open_private(source / "lock"))
-    with locked(source / "lock"):
+    with locked(source / "lock"), ExitStack() as undo:
+        for folder in layout.folders(source):
+            if os.path.isdir(log_folder(folder)):
+                undo.enter_context(_held(lock_path(folder), "an objects process still uses it"))
         yield
 
 
@@ -102,7 +105,8 @@ def _copy_used(data_dir: Path, state: State, target: Path) -> None:
             copy_file(source / name, target / name)
     with ExitStack() as undo:
         for folder in folders:
-            undo.enter_context(_kept(keep_path(folder)))
+            # While it is held no process writes down what would no longer fit databases that are copied.
+            undo.enter_context(_held(keep_path(folder), "another backup?"))
         for folder in folders:
             _copy_databases(Path(folder), target / Path(folder).relative_to(source))
         for copied in _ask_for_copies(data_dir, state):
@@ -123,8 +127,8 @@ def _copy_file(source: str, target: str) -> None:
 
 
 @contextmanager
-def _kept(path: str) -> Iterator[None]:
-    """Keep a log from shortening itself."""
+def _held(path: str, by_whom: str) -> Iterator[None]:
+    """The lock of a file, after waiting for who has it. Raises BackupError."""
     descriptor = files.open_private(Path(path))
     try:
         end = time.monotonic() + KEEP_SECONDS_MAX
@@ -134,7 +138,7 @@ def _kept(path: str) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise BackupError(f"{path} is held by somebody else: another backup?") from None
+                    raise BackupError(f"{path} is held by somebody else: {by_whom}") from None
                 time.sleep(0.01)
         yield
     finally:

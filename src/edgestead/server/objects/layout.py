@@ -31,6 +31,7 @@ from edgestead.server.objects.shared import locked, write_whole
 from edgestead.sqlite.objectlog import adoption
 from edgestead.sqlite.objectlog.distribution import deal_out
 from edgestead.sqlite.objectlog.files import LocalFiles
+from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import ObjectRef, own_path
 
@@ -150,7 +151,7 @@ def _deal_out(root: Path, layout: Layout, new: Layout, went: Collection[str], do
     old_folders = [folder for folder in _folders(root, layout) if os.path.isdir(folder)]
     new_folders = _folders(root, new, beside=bool(went))
     for folder in old_folders:
-        asyncio.run(_bring_up(folder, doing))
+        asyncio.run(_bring_up(folder, doing, is_left=True))
 
     def owner(ref: ObjectRef) -> int:
         return len(new_folders) - 1 if ref.class_name in went else owner_of(ref, new.processes, new.apart)
@@ -170,9 +171,11 @@ def _deal_out(root: Path, layout: Layout, new: Layout, went: Collection[str], do
     return new
 
 
-async def _bring_up(folder: str, doing: Doing) -> None:
+async def _bring_up(folder: str, doing: Doing, *, is_left: bool = False) -> None:
     """Bring every database of a log up to the log's head, and close it."""
     host = Host(folder, {}, doing=doing)
+    assert isinstance(host.log, LocalObjectLog)
+    host.log.is_left = is_left
     try:
         await host.node.bring_up(doing)
     finally:

@@ -16,7 +16,7 @@ from edgestead.sqlite.objectlog.catalogue import Catalogue, Identity
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.sqlite.objectlog.format import BLOCK_BYTES
 from edgestead.sqlite.objectlog.history import History
-from edgestead.sqlite.objectlog.paths import catalogue_path, history_path, log_folder
+from edgestead.sqlite.objectlog.paths import catalogue_path, history_path, lock_path, log_folder
 from edgestead.sqlite.objectlog.recovery import recover
 from edgestead.sqlite.objectlog.watermark import NOWHERE, Mark, read_mark, write_mark
 from edgestead.store.files import Files
@@ -52,7 +52,7 @@ def accept_loss(folder: str, files: Files | None = None, vfs: str = "") -> str |
     """
     files = files or LocalFiles()
     with (
-        closing(files.lock(f"{log_folder(folder)}/lock")),
+        closing(files.lock(lock_path(folder))),
         closing(Catalogue(catalogue_path(folder), vfs, None)) as catalogue,
     ):
         mark = read_mark(files, folder, catalogue.folder_id) or NOWHERE
@@ -91,7 +91,7 @@ def adopt(folder: str, files: Files | None = None, vfs: str = "") -> int:
     """
     files = files or LocalFiles()
     with (
-        closing(files.lock(f"{log_folder(folder)}/lock")),
+        closing(files.lock(lock_path(folder))),
         closing(Catalogue(catalogue_path(folder), vfs, None)) as catalogue,
     ):
         return _begin_life(files, folder, catalogue)

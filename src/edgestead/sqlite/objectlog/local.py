@@ -33,6 +33,7 @@ from edgestead.sqlite.objectlog.history import History
 from edgestead.sqlite.objectlog.opening import (
     begin_past,
     find_mark,
+    lock_keep,
     open_catalogue,
     open_folder,
     open_history,
@@ -114,6 +115,7 @@ class LocalObjectLog:
         self._files, self._runners, self._past_runner = files, (commits, upkeep), past or upkeep
         self.folder, self._log_folder, self._data_folder = folder, log_folder(folder), data_folder(folder)
         self.is_closed = self._retiring = False
+        self.is_left = False  # whoever copies the folder cannot use the copy: it is dealt out, and goes
         with contextlib.ExitStack() as undo:
             self._lock = open_folder(files, folder)
             undo.callback(self._lock.close)
@@ -434,7 +436,7 @@ class LocalObjectLog:
     def _settle_all(self) -> None:
         """Retire every segment that the next start would have to read, except for tails.
 
-        On a full disk it reads them.
+        On a full disk it reads them, and where the folder is being copied.
         """
         try:
             if self._know_all():
@@ -443,6 +445,16 @@ class LocalObjectLog:
             log.error("the object log is not shortened, the next start reads it: %s", error)
 
     def _settle(self) -> None:
+        keep = lock_keep(self._files, self.folder)
+        if keep is None and not self.is_left:
+            return
+        try:
+            self._settle_now()
+        finally:
+            if keep is not None:
+                keep.close()
+
+    def _settle_now(self) -> None:
         self._files.sync_tree(self._data_folder)
         needed_from = self._directory.needed_from(self._catalogue.last_generation() + 1)
         needed_from = min(needed_from, self._chronicle.needed_from)

@@ -5,6 +5,7 @@ Not   the running log.
 """
 
 import logging
+from contextlib import closing
 
 import apsw
 
@@ -17,6 +18,7 @@ from edgestead.sqlite.objectlog.paths import (
     data_path,
     history_path,
     keep_path,
+    lock_path,
     log_folder,
 )
 from edgestead.sqlite.objectlog.recovery import Found, recover, redo
@@ -36,9 +38,20 @@ def open_folder(files: Files, folder: str) -> File:
     for path in (log_folder(folder), data_folder(folder)):
         files.make_folder(path)
     files.sync_folder(folder)
-    lock = files.lock(f"{log_folder(folder)}/lock")
+    lock = files.lock(lock_path(folder))
     files.open(keep_path(folder), create=True).close()  # here, where the error of a full disk is expected
     return lock
+
+
+def lock_keep(files: Files, folder: str) -> File | None:
+    """The lock under which bases are written down and segments go; None while the folder is being copied.
+
+    Whoever copies has read databases already that lack what the segments have. Raises OSError.
+    """
+    try:
+        return files.lock(keep_path(folder))
+    except BlockingIOError:
+        return None
 
 
 def open_catalogue(
@@ -126,6 +139,7 @@ def redo_all(
 ) -> Found:
     """Redo every object, sync, update the catalogue; then only tails and history still need segments.
 
+    While the folder is being copied the catalogue stays as it was, and so do all segments that have records.
     History does not have the segments from `history_needs` on. Raises LogDamaged, LogLost when they end
     before `mark`, OSError, apsw.Error.
     """
@@ -137,12 +151,17 @@ def redo_all(
         doing(f"{count:,} of {len(found.objects):,} databases have what was logged")
         redo(files, data_path(folder, recovered.ref), recovered)
     files.sync_tree(data_folder(folder))
-    needed = [found.oldest[one.number] for one in found.objects.values() if one.base < one.head]
-    needed_from = min([*needed, catalogue.last_generation() + 1, history_needs])
-    retired = [row for row in found.used if row.generation < needed_from]
-    found.used = [row for row in found.used if row.generation >= needed_from]
-    catalogue.settle(
-        [recovered.row() for recovered in found.objects.values()],
-        [row.generation for row in (*retired, *found.unused)],
-    )
+    keep = lock_keep(files, folder)
+    if keep is None:
+        catalogue.settle((), [row.generation for row in found.unused])
+        return found
+    with closing(keep):
+        needed = [found.oldest[one.number] for one in found.objects.values() if one.base < one.head]
+        needed_from = min([*needed, catalogue.last_generation() + 1, history_needs])
+        retired = [row for row in found.used if row.generation < needed_from]
+        found.used = [row for row in found.used if row.generation >= needed_from]
+        catalogue.settle(
+            [recovered.row() for recovered in found.objects.values()],
+            [row.generation for row in (*retired, *found.unused)],
+        )
     return found

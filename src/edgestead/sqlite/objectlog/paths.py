@@ -27,8 +27,13 @@ def mark_path(folder: str) -> str:
     return f"{folder}/log/mark"
 
 
+def lock_path(folder: str) -> str:
+    """The process that has the log open holds the lock of this file."""
+    return f"{folder}/log/lock"
+
+
 def keep_path(folder: str) -> str:
-    """While this file is locked, no segment of the log is removed."""
+    """While this file is locked, no segment of the log is removed, and no base is written down."""
     return f"{folder}/log/keep"
 
 
