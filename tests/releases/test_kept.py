@@ -95,6 +95,13 @@ def test_settings_and_rules_are_there(opened):
     assert RULE.items() <= rule.items()
 
 
+def test_the_first_token_may_do_everything_that_there_is_now(opened):
+    server, known = opened
+
+    assert server.call("GET", f"/zones/{known['zone']}/custom_certificates").status == 200
+    assert server.call("GET", f"/zones/{known['zone']}/firewall/access_rules/rules").status == 200
+
+
 def test_history_knows_who_made_the_records(opened):
     server, known = opened
 

@@ -1,7 +1,11 @@
 """Who calls: both schemes, and the code of each way to get them wrong."""
 
+import json
+
 import pytest
 
+from edgestead.model.permissions import BY_NAME
+from edgestead.tables import tokens
 from tests.rest.tokens import ACCOUNT, ALL_ZONES, RESTRICTED, TOKEN_ID, policy, put_token
 from tests.support.api import BEARER, CREDENTIALS, FIRST_US, KEY_PAIR, LocalApi
 
@@ -145,6 +149,34 @@ def test_renewed_credentials_count_at_once_and_the_old_ones_no_longer(api):
     assert api.get(ZONES, auth=KEY_PAIR).codes == [9103]
     assert api.get(ZONES, auth={"authorization": "Bearer " + "n" * 40}).status == 200
     assert api.get(ZONES, auth={**EMAIL, "x-auth-key": "e" * 37}).status == 200
+
+
+def test_a_first_token_of_an_older_release_may_do_what_came_since(api):
+    def of_an_older_release(tx):
+        (first,) = tokens.tokens(tx)
+        (all_,) = json.loads(first.policies)
+        all_["permission_groups"] = [one for one in all_["permission_groups"] if "Metrics" not in one["name"]]
+        tokens.update(tx, first._replace(policies=json.dumps([all_])))
+
+    api.store.write(of_an_older_release).result()
+    api.read_access()
+    assert api.post("/accounts", {"name": "second"}).status == 403
+
+    api.install(CREDENTIALS)
+
+    assert api.post("/accounts", {"name": "second"}).status == 200
+
+
+def test_a_first_token_that_its_owner_narrowed_stays_so(api):
+    (first,) = api.get("/user/tokens").result
+    narrow = {"name": first["name"], "policies": [{**first["policies"][0]}]}
+    narrow["policies"][0]["permission_groups"] = [{"id": BY_NAME["API Tokens Write"].id}]
+    api.put(f"/user/tokens/{first['id']}", narrow)
+    before = api.get(f"/user/tokens/{first['id']}").result
+
+    api.install(CREDENTIALS)
+
+    assert api.get(f"/user/tokens/{first['id']}").result["policies"] == before["policies"]
 
 
 def test_no_secret_is_stored_or_logged(api: LocalApi, tmp_path):

@@ -50,6 +50,7 @@ def install(
         _create(tx, credentials, now_us, new_id)
     else:
         _renew(tx, credentials, revoke_others, now_us)
+        _keep_whole(tx)
     identities.settle(tx)
 
 
@@ -72,6 +73,15 @@ def _renew(tx: Transaction, credentials: Credentials, revoke_others: bool, now_u
                 tokens.delete(tx, token_id)
             identities.forget_tokens(tx, dead)
             tokens.insert(tx, _first_token(user.id, credentials, now_us))
+
+
+def _keep_whole(tx: Transaction) -> None:
+    row = tokens.by_id(tx, _FIRST_TOKEN_ID)
+    if row is None or row.modified_us != row.issued_us:
+        return
+    policies = _everything(row.owner_id)
+    if row.policies != policies:
+        tokens.update(tx, row._replace(policies=policies))
 
 
 def _create(tx: Transaction, credentials: Credentials, now_us: int, new_id: Callable[[], str]) -> None:
