@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import apsw
 import msgspec
@@ -17,6 +18,7 @@ from edgestead.server.objects import backup, layout
 from edgestead.server.objects.copying import copy_log
 from edgestead.sqlite.objectlog import catalogue, distribution
 from edgestead.sqlite.objectlog.adoption import accept_loss, adopt
+from edgestead.sqlite.objectlog.archive import Archive
 from edgestead.sqlite.objectlog.catalogue import Catalogue, Identity, ObjectRow, SegmentRow
 from edgestead.sqlite.objectlog.checking import check_folder
 from edgestead.sqlite.objectlog.chronicle import Chronicle
@@ -497,6 +499,23 @@ def test_a_folder_is_at_rest_when_no_process_has_its_log(
 
     backup.copy_objects(tmp_path)(tmp_path / "copy")
     assert check_folder(str(tmp_path / "copy/objects/1/0")) == []
+
+
+@pytest.mark.parametrize("error", [apsw.CorruptError(), apsw.IOError(), ValueError("damage"), OSError(5, "")])
+def test_a_log_is_closed_whatever_is_wrong_with_its_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    log = open_log(str(tmp_path))
+    put(log, log.lease(ref("o1")), keys(a=b"1"))
+
+    with monkeypatch.context() as damaged:
+        damaged.setattr(Archive, "follow", Mock(side_effect=error))
+        log.close()
+
+    again = open_log(str(tmp_path))
+    assert again.lease(ref("o1")).tail == {"a": b"1"}
+    assert len(kept(again, ref("o1"), 0, 1)) == 1
+    again.close()
 
 
 # when history has its turn

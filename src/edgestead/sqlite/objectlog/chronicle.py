@@ -142,8 +142,9 @@ class Chronicle:
         try:
             self._follow(self._durable())
             self.cursor = self._archive.move_on(next_generation)
-        except (apsw.FullError, OSError) as error:
+        except Exception as error:  # damage of the past, too: the log has to be closed
             log.error("history is behind the object log, and goes on at the next start: %s", error)
+            self._note(error)
 
     def close(self) -> None:
         self._history.close()
