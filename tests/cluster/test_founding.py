@@ -23,7 +23,7 @@ from edgestead.postgres.objectlog.carrying import PostgresArriving
 from edgestead.server import backup, credentials, files, stores
 from edgestead.server.errors import StartError
 from edgestead.server.folder import MOVED, DataFolder
-from edgestead.server.founding import act, found, leave, look, node, values
+from edgestead.server.founding import act, found, leave, look, node, telling, values
 from edgestead.server.nodes import identity, invites
 from edgestead.server.nodes.invites import Invitation
 from edgestead.server.objects import layout
@@ -147,6 +147,16 @@ def test_a_folder_goes_in_and_out_again(tmp_path, dsn, old):
     ours.close()
     assert (folder / "seal.key").read_bytes() == (old / "seal.key").read_bytes()
     assert (back / "credentials.json").read_bytes() == (folder / "credentials.json").read_bytes()
+
+
+def test_a_folder_that_takes_long_to_go_in_says_how_far_it_is(tmp_path, dsn, old, monkeypatch):
+    monkeypatch.setattr(telling, "SAY_SECONDS", 0.0)
+    said = []
+
+    found.found(dsn, tmp_path / "node", FIRST, source=old, say=said.append)
+
+    assert any(line.endswith("MiB of control data are copied") for line in said)
+    assert "2,503 keys are copied, of" in "\n".join(said)
 
 
 def test_a_folder_that_was_moved_does_not_start_or_move_again(tmp_path, dsn, old, postgres):

@@ -33,6 +33,7 @@ from edgestead.server.edge import challenge_keys
 from edgestead.server.errors import StartError
 from edgestead.server.folder import EVENTS, MOVED, DataFolder, InUse, moved_into, moved_words
 from edgestead.server.founding import values
+from edgestead.server.founding.telling import Telling
 from edgestead.server.nodes import identity, join
 from edgestead.server.nodes.identity import FOLDER, Authority, NotANode
 from edgestead.server.nodes.in_postgres import PostgresRegistry, PostgresVault
@@ -171,7 +172,7 @@ def _found(
     vault.write(CERTIFICATE, authority.certificate_pem)
     node = _write_identity(folder, authority, key, first)
     PostgresRegistry(link).add(node)
-    _bring_control(link, folder, source)
+    _bring_control(link, folder, source, say)
     say("the control data is the first copy of its log")
     copied = _bring_values(link.dsn, source, say) if source is not None else None
     count, generation = objects.bring_in(link, source, say) if source is not None else (0, 1)
@@ -232,14 +233,15 @@ def cluster_key(folder: Path) -> bytes:
         raise StartError(f"{path} cannot be read") from None
 
 
-def _bring_control(link: Link, folder: Path, source: Path | None) -> None:
+def _bring_control(link: Link, folder: Path, source: Path | None, say: Say) -> None:
     """A copy, brought to this program's schema, becomes the first base; the node then loads that."""
     work = folder / ".founding"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(mode=0o700)
     try:
         if source is not None:
-            copy_database(source / stores.CONTROL_NAME, work / stores.CONTROL_NAME, lambda octets: None)
+            telling = Telling(say, lambda _, octets: f"{octets >> 20:,} MiB of control data are copied")
+            copy_database(source / stores.CONTROL_NAME, work / stores.CONTROL_NAME, telling.advance)
         kept = credentials.load_or_make(folder)
         store = stores.open_control(work)
         try:
@@ -260,7 +262,8 @@ def _bring_values(dsn: str, source: Path, say: Say) -> values.Copied | None:
         return None
     theirs, ours = stores.open_kv(source), stores.open_cluster_kv(dsn)
     try:
-        copied = values.copy(theirs, ours, int(time.time()))
+        telling = Telling(say, lambda keys, octets: f"{keys:,} keys are copied, of {octets >> 20:,} MiB")
+        copied = values.copy(theirs, ours, int(time.time()), telling.advance)
     finally:
         ours.close()
         theirs.close()

@@ -1,6 +1,6 @@
 """Stateful objects of a data folder into a cluster's database, and out of it into a backup.
 
-Owns  which folders and which database; what is told of the progress.
+Owns  which folders and which database.
 Not   what is carried of an object (`store.carrying`).
 
 A cluster's generation of bookmarks is one more than the folder's, a copy's one more than the cluster's, and
@@ -17,13 +17,13 @@ from pathlib import Path
 from edgestead.postgres.connection import Link
 from edgestead.postgres.objectlog.carrying import PostgresArriving, PostgresLeaving
 from edgestead.server import files
+from edgestead.server.founding.telling import Telling
 from edgestead.server.objects import layout
 from edgestead.sqlite.objectlog.carrying import LocalArriving, LocalLeaving
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.store.carrying import carry
 
 FOLDER = "objects"
-SAY_SECONDS = 5.0
 
 
 def own_classes(source: Path) -> list[str]:
@@ -39,7 +39,9 @@ def bring_in(link: Link, source: Path, say: Callable[[str], None]) -> tuple[int,
     root = source / FOLDER
     if not (root / layout.FILE).exists():
         return 0, 1
-    telling = _Telling(say)
+    telling = Telling(
+        say, lambda count, octets: f"{count:,} objects are copied, with {octets >> 20:,} MiB of databases"
+    )
     try:
         folders = layout.bring_up(root, telling.tell)
         leaving = LocalLeaving(LocalFiles(), folders, _now_us())
@@ -81,20 +83,3 @@ def _brought_up(root: Path) -> None:
 
 def _now_us() -> int:
     return time.time_ns() // 1_000
-
-
-class _Telling:
-    """Says at times how far it is."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._said_s, self._objects, self._octets = say, time.monotonic(), 0, 0
-
-    def tell(self, words: str) -> None:
-        if time.monotonic() - self._said_s >= SAY_SECONDS:
-            self._said_s = time.monotonic()
-            self._say(words)
-
-    def advance(self, octets: int, objects: int) -> None:
-        self._octets += octets
-        self._objects += objects
-        self.tell(f"{self._objects:,} objects are copied, with {self._octets >> 20:,} MiB of databases")
