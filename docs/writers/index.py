@@ -22,7 +22,15 @@ HOW_TO = {  # what somebody wants to do, in the order in which they come to it
             "dated-behaviours",
         ),
     ),
-    "Run several machines as one": ("edge-nodes", "cluster", "cluster-move", "cluster-operate"),
+    "Run several machines as one": (
+        "edge-nodes",
+        "cluster",
+        "cluster-move",
+        "cluster-operate",
+        "cluster-upgrade",
+        "cluster-lose",
+        "cluster-restore",
+    ),
     "Zones and records": (
         *("dns", "tools", "octodns", "one-file", "history", "name-servers"),
         *("secondaries", "secondary-zones", "dynamic-updates", "dnssec", "private-dns"),

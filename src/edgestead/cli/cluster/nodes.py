@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _STILL_HAS = (
     "Its folder still has the database's password and the cluster's keys: delete it on {name}. Where it was"
-    " lost, give the database another password (docs/how-to/cluster-operate.md, Lose a machine)."
+    " lost, give the database another password (docs/how-to/cluster-lose.md)."
 )
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _HEADS = ("node", "state", "behind", "roles", "region", "address", "release", "wait", "stale", "slots")
