@@ -521,6 +521,14 @@ def test_status_shows_what_is_not_well(cluster):
     assert "one copy" in cluster("status", code=1)
 
 
+def test_nodes_that_are_not_where_the_others_are_are_troubles():
+    states = ("leads", "follows", "silent", "live", "joins", "away")
+    nodes = [look.NodeFacts(state, state, None, "", "", "", "", wait=True, stale="") for state in states]
+    facts = look.Facts("id", 1, 1, "primary and standbys", "leads", 0, 0, 0, 0, 0, tuple(nodes), {})
+
+    assert [words.partition(" ")[0] for words in facts.troubles] == ["silent", "away", "joins"]
+
+
 def test_an_export_needs_a_copy_that_is_as_new_as_the_log(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(leave, "CAUGHT_UP_SECONDS_MAX", 0.1)
 

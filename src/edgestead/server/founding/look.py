@@ -89,6 +89,11 @@ class Facts(NamedTuple):
             found.append("an acknowledged write is on one machine: give the database a synchronous standby")
         found += [f"{node.name} is silent" for node in self.nodes if node.state == "silent"]
         found += [f"{node.name} is cut off, or not started" for node in self.nodes if node.state == "away"]
+        found += [
+            f"{node.name} catches up, or does not hear everything"
+            for node in self.nodes
+            if node.state == "joins"
+        ]
         shares = [(node.name, node.objects) for node in self.nodes if node.objects is not None]
         found += [
             f"objects of {one.slots} slots at {name} wait: a process is silent"
