@@ -186,6 +186,42 @@ def test_a_file_that_ends_the_process_when_it_is_imported_is_named(tmp_path: Pat
         load([str(file)])
 
 
+class Speechless(StatefulObject):
+    """Begins its second life only; a block that fails is to end that."""
+
+    lives = 0
+
+    def __init__(self, ctx: Any, env: Any) -> None:
+        super().__init__(ctx, env)
+        Speechless.lives += 1
+        if ctx.id.name == "made" and Speechless.lives == 1:
+            raise Wordless("")
+
+    async def on_start(self) -> None:
+        if self.ctx.id.name == "started" and Speechless.lives == 1:
+            raise Wordless("")
+
+    async def block(self) -> None:
+        async def closure() -> None:
+            raise Wordless("")
+
+        await self.ctx.block_concurrency_while(closure)
+
+    async def n(self) -> int:
+        return Speechless.lives
+
+
+@pytest.mark.parametrize(("name", "method"), [("made", "n"), ("started", "n"), ("blocked", "block")])
+def test_an_end_that_cannot_be_told_is_an_end_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, name: str, method: str
+) -> None:
+    monkeypatch.setattr(Speechless, "lives", 0)
+    with ObjectNode(Speechless) as objects:
+        with pytest.raises(ObjectReset, match="Wordless, which has no text"):
+            getattr(objects.Speechless[name], method)()
+        assert objects.Speechless[name].n() == 2
+
+
 class Sleepy(StatefulObject):
     """Waits for a day before its first event."""
 

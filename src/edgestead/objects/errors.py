@@ -1,6 +1,6 @@
 """What storage and calls refuse, as classes.
 
-Owns  the tree of exceptions that user code and callers see.
+Owns  the tree of exceptions that user code and callers see; the words of any exception.
 Not   the REST refusals of the platform (`model.refusals`).
 
     TypeError
@@ -24,6 +24,14 @@ Not   the REST refusals of the platform (`model.refusals`).
         ├── StorageBroken       a write could not be made durable
         └── Aborted             `ctx.abort()`
 """
+
+
+def words_of(error: BaseException) -> str:
+    """The class of an exception and what it says, whatever its text, which may be users' code, raises."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException as another:  # no words of a user's exception end the process
+        return f"{type(error).__name__}, which has no text: its __str__ raised {type(another).__name__}"
 
 
 class DataCloneError(TypeError):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from edgestead.objects import errors, limits
-from edgestead.objects.errors import DataCloneError, LimitError, ObjectError, RemoteError
+from edgestead.objects.errors import DataCloneError, LimitError, ObjectError, RemoteError, words_of
 from edgestead.objects.values.codec import decode, encode
 
 _OWN: dict[str, type[Exception]] = {
@@ -63,15 +63,7 @@ def pack_error(error: BaseException, origin: Origin = "platform") -> Reply:
     try:
         return Reply(False, encode(["built-in", error]))
     except DataCloneError:
-        words = _words(error)
-        return Reply(False, encode(["own", "RemoteError", words, None, origin]))
-
-
-def _words(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except BaseException as another:  # no words of a user's exception end the process
-        return f"{type(error).__name__}, which has no text: its __str__ raised {type(another).__name__}"
+        return Reply(False, encode(["own", "RemoteError", words_of(error), None, origin]))
 
 
 def unpack(reply: Reply) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NoReturn, Protocol, TypeVar
 
 from edgestead.objects import limits
-from edgestead.objects.errors import Aborted, ObjectReset
+from edgestead.objects.errors import Aborted, ObjectReset, words_of
 from edgestead.objects.runtime import outgoing
 from edgestead.objects.runtime.gates import InputGate
 from edgestead.objects.runtime.outgoing import FetchResponse, Redirect
@@ -88,7 +88,7 @@ class Context:
             raise
         except BaseException as error:
             self._instance.reset(
-                ObjectReset(f"A call to block_concurrency_while() failed: {type(error).__name__}: {error}")
+                ObjectReset(f"A call to block_concurrency_while() failed: {words_of(error)}")
             )
             raise
 

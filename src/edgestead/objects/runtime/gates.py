@@ -19,7 +19,7 @@ from time import thread_time_ns
 from typing import Any, TypeVar
 
 from edgestead.objects import limits
-from edgestead.objects.errors import ObjectError, RemoteError, TransactionError
+from edgestead.objects.errors import ObjectError, RemoteError, TransactionError, words_of
 from edgestead.objects.runtime import forks
 from edgestead.objects.runtime.lines import Line, Lines
 from edgestead.objects.runtime.stage import NOBODY, number_of
@@ -271,7 +271,7 @@ def contained(error: BaseException) -> Exception:
     by_signal = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if by_signal and isinstance(error, KeyboardInterrupt):
         raise error
-    return RemoteError(f"{type(error).__name__}: {error}".removesuffix(": "))
+    return RemoteError(words_of(error).removesuffix(": "))
 
 
 def hold_tasks(loop: asyncio.AbstractEventLoop) -> None:

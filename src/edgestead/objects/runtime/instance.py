@@ -15,7 +15,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
 from edgestead.objects import limits
-from edgestead.objects.errors import ObjectReset, Overloaded
+from edgestead.objects.errors import ObjectReset, Overloaded, words_of
 from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.alarms import (
     HANDLER_SECONDS_MAX,
@@ -149,7 +149,7 @@ class Instance:
         if isinstance(error, ObjectReset):
             self.reset(error)
         else:
-            self.reset(ObjectReset(f"The object did not start: {type(error).__name__}: {error}"))
+            self.reset(ObjectReset(f"The object did not start: {words_of(error)}"))
 
     def reset(self, error: ObjectReset) -> None:
         """End this life: nothing more is stored, no message leaves, every caller gets the error."""
