@@ -464,6 +464,17 @@ def test_without_room_for_a_copy_none_is_begun(
     run(tmp_path, script)
 
 
+def test_a_backup_that_nobody_takes_away_goes_with_the_next_one(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        await client.call("Ledger/x/add", "one")
+        for _ in range(3):
+            status, answer = await client.ask("POST", "/operate/backup")
+            assert status == 200
+            assert list(map(str, (tmp_path / "spool").iterdir())) == answer["result"]
+
+    run(tmp_path, script)
+
+
 def test_a_copy_that_meets_a_full_disk_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def full(*_: Any) -> None:
         raise apsw.FullError("database or disk is full")

@@ -46,6 +46,7 @@ from edgestead.objects.runtime.own import OwnEngine
 from edgestead.store.objectlog import CatalogueEntry, LogError, ObjectRef
 
 T = TypeVar("T")
+_BACKUP = "backup-"  # a folder of the spool
 DELETED = "An operator deleted what the object had stored."
 
 
@@ -268,8 +269,12 @@ class Operator:
         return path
 
     async def back_up(self) -> str:
-        """The path of a new folder with what only this process can copy, for the caller to remove."""
-        path = f"{self._spool}/backup-{secrets.token_hex(16)}"
+        """The path of a new folder with what only this process can copy, for the caller to remove.
+
+        One that nobody has removed goes: where another process had no copy, nobody was told of it.
+        """
+        await self._offload(partial(_remove_all, self._spool, _BACKUP))
+        path = f"{self._spool}/{_BACKUP}{secrets.token_hex(16)}"
         try:
             await self._copy_log(path)
         except BaseException:
@@ -314,6 +319,12 @@ class Operator:
             return found[0]
         except LogError as error:
             return [str(error)]
+
+
+def _remove_all(folder: str, beginning: str) -> None:
+    for entry in os.scandir(folder):
+        if entry.name.startswith(beginning):
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def _cpu_ms(live: Instance | None) -> int | None:
