@@ -15,6 +15,7 @@ from edgestead.objects.errors import (
     ObjectReset,
     RemoteError,
     SqlError,
+    StorageBroken,
     UnknownClass,
     UnknownMethod,
 )
@@ -482,6 +483,23 @@ def test_open_databases_are_bounded_where_the_oldest_ones_are_busy(logs: Logs) -
             one.cancel()
 
     run(logs, script, Waiting, databases_max=12, logging="pages")
+
+
+def test_an_object_whose_file_is_gone_is_not_taken_for_an_empty_one(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        table = node.env.Table["a"]
+        await table.fill(3)
+        (ref,) = node.live()
+        assert node.evict((ref.class_name, ref.id))
+        (path,) = (path for path in logs.disk.inodes if path.endswith(f"{ref.id}.sqlite"))
+        logs.disk.remove(path)
+
+        for _ in range(2):
+            with pytest.raises(StorageBroken, match="is gone"):
+                await table.count()
+
+    logs.durability = "log"
+    run(logs, script, Table)
 
 
 def test_open_databases_are_bounded(logs: Logs) -> None:

@@ -13,6 +13,7 @@ from edgestead.cluster.placement import SLOTS, slot_of
 from edgestead.postgres.connection import CONNECT_SECONDS_MAX, Away, Link, Unknown
 from edgestead.postgres.incarnations import IDLE_MS_MAX
 from edgestead.postgres.objectlog import bases, opening
+from edgestead.postgres.objectlog import log as log_module
 from edgestead.postgres.objectlog.book import PostgresBook
 from edgestead.postgres.objectlog.committer import GROUP_ROWS_MAX, HOLD_SECONDS
 from edgestead.postgres.objectlog.log import PostgresObjectLog
@@ -358,6 +359,56 @@ def test_who_acquires_while_an_object_is_opened_has_its_keys(cluster: Cluster) -
         gone.release(gone.tail)
     counts.release(counts.tail)
     assert acquired(log.store, ref()).tail == {"a": b"1"}
+
+
+def test_a_cached_file_that_is_gone_is_made_again(cluster: Cluster) -> None:
+    log = cluster.begin()
+    lease = acquired(log.store, ref())
+    put(log.store, lease, pages(b"a"))
+    lease.release({})
+    log._files.remove(lease.path)
+
+    again = acquired(log.store, ref())
+
+    assert again.head == 1
+    assert _file(log, again.path) == b"a" * PAGE_BYTES
+
+
+def test_the_keys_that_stay_in_memory_of_objects_without_a_life_are_bounded(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "TAILS_BYTES_MAX", 2_500)
+    log = cluster.begin()
+    for turn in range(3):
+        for number in range(4):
+            lease = acquired(log.store, ref(str(number)))
+            assert len(lease.tail) == turn
+            put(log.store, lease, keys(**{f"k{turn}": bytes(1_000)}))
+            lease.release({**lease.tail, f"k{turn}": bytes(1_000)})
+            kept = [sum(map(len, filter(None, known.tail.values()))) for known in log._known.values()]
+            assert sum(kept) <= 2_500
+            assert log._tail_bytes == sum(log._tails.values())
+    assert acquired(log.store, ref("3")).head == 3
+
+
+def test_no_file_is_thrown_away_that_is_just_being_read(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = LaterRunner()
+    log, told = cluster.begin(reader=reader), list[Any]()
+    lease = acquired(log.store, ref())
+    put(log.store, lease, pages(b"a"))
+    lease.release({}, rebuild=True)
+    monkeypatch.setattr(log_module, "CACHED_MAX", 1)
+    for one in (ref("another"), ref()):
+        log.acquire(one, lambda lease, error: told.append(lease))
+
+    read = [job() for job, _ in reader.jobs]  # both, before the first answer is told
+    for (_, done), result in zip(reader.jobs, read, strict=True):
+        done(result, None)
+    reader.jobs.clear()
+
+    assert _file(log, told[-1].path) == b"a" * PAGE_BYTES
 
 
 def test_an_object_of_another_process_is_refused(cluster: Cluster) -> None:

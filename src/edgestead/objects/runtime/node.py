@@ -7,6 +7,7 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -82,7 +83,9 @@ def _give_back(told: "asyncio.Future[Lease]") -> None:
 
 
 def open_logged(lease: Lease, files: Files, vfs: str) -> Database:
-    """Open the database of an object whose commits are the log's."""
+    """Open the database of an object whose commits are the log's. Raises apsw.Error, OSError."""
+    if lease.has_file and not files.exists(lease.path):  # SQLite would make an empty one
+        raise FileNotFoundError(errno.ENOENT, "its file is gone", lease.path)
     return Database(lease.path, files, fresh=not lease.has_file, vfs=vfs)
 
 

@@ -52,6 +52,7 @@ from edgestead.store.runner import Runner
 
 BASE_BYTES: Final = 1024 * 1024  # of rows behind a base, before there is another one
 CACHED_MAX: Final = 65_536  # objects without a lease whose files stay
+TAILS_BYTES_MAX: Final = 64 * 1024 * 1024  # of their keys that are in no file, in memory
 NUMBERS_AT_ONCE: Final = 64
 PROBE_BYTES: Final = 256 * 1024  # whether there is room again
 _FRAME_BYTES: Final = FRAME_HEADER_BYTES + PAGE_BYTES
@@ -198,6 +199,8 @@ class PostgresObjectLog:
         )
         self._committer = Committer(self._writing, owner.number, writer, fatal, lambda: self.room.note_full())
         self._known: dict[Key, Known] = {}  # least recently released first
+        self._tails: dict[Key, int] = {}  # bytes of those that were released, in the same order
+        self._tail_bytes = 0
         self._opening: dict[Key, list[Told[Lease]]] = {}
         self._held: Counter[int] = Counter()  # by slot: leases, openings, and objects in each undecided group
         self._numbers: list[int] = []
@@ -265,7 +268,7 @@ class PostgresObjectLog:
             waiting.append(done)
             return
         known = self._known.get(key)
-        if known is not None and not known.leased and not known.stale:
+        if known is not None and not known.leased and not known.stale and self._has_cached(known):
             done(self._lease(known), None)
             return
         self._opening[key] = [done]
@@ -277,6 +280,10 @@ class PostgresObjectLog:
             known.epoch += 1
             known.stale = True  # its holder has the tail, and perhaps commits that were never logged
         self._committer.when_decided(lambda error: self._open(ref))
+
+    def _has_cached(self, known: Known) -> bool:
+        """Whether its file is there: SQLite would make an empty one in its place."""
+        return not known.has_file or self._files.exists(self._path(known.ref))
 
     def _refusal(self, ref: ObjectRef) -> LogError | None:
         if self._committer.broken is not None:
@@ -326,17 +333,18 @@ class PostgresObjectLog:
         else:
             known.take(opened)
             self.alarms.set(known, known.alarm_us)
-        self._trim()
         tail = known.tail
         for done in waiting:
             known.tail = tail  # each of them takes it, and the last one counts
             done(self._lease(known), None)
+        self._trim()  # last: not of this one
 
     def _lease(self, known: Known) -> "PostgresLease":
         known.epoch += 1
         if not known.leased:
             known.leased = True
             self.hold(known.slot, 1)
+        self._tail_bytes -= self._tails.pop(known.key, 0)
         return PostgresLease(self, known, self._path(known.ref))
 
     def _path(self, ref: ObjectRef) -> str:
@@ -350,15 +358,29 @@ class PostgresObjectLog:
             return
         if self._known.pop(known.key, None) is not None:
             self._known[known.key] = known
+            self._note_tail(known)
+
+    def _note_tail(self, known: Known) -> None:
+        """Of the tails of those that were released first too many are read again from the database."""
+        if octets := sum(len(key) + len(value or b"") for key, value in known.tail.items()):
+            self._tails[known.key] = octets
+            self._tail_bytes += octets
+        while self._tail_bytes > TAILS_BYTES_MAX:
+            oldest = self._known[next(iter(self._tails))]
+            if oldest.key in self._opening:  # it is just read again
+                self._tail_bytes -= self._tails.pop(oldest.key)
+            else:
+                self._forget(oldest)
 
     def _trim(self) -> None:
         for known in list(self._known.values())[: max(0, len(self._known) - CACHED_MAX)]:
-            if not known.leased and not known.is_basing:
+            if not known.leased and not known.is_basing and known.key not in self._opening:
                 self._forget(known)
 
     def _forget(self, known: Known) -> None:
         if self._known.get(known.key) is known:
             del self._known[known.key]
+            self._tail_bytes -= self._tails.pop(known.key, 0)
         for suffix in ("", "-wal"):
             self._files.remove(self._path(known.ref) + suffix)
 
