@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from edgestead.model.refusals import Unavailable
-from edgestead.sqlite import replica
+from edgestead.sqlite import logged, replica
 from edgestead.sqlite.logged import LOCAL_TABLES
 from edgestead.sqlite.replica import ReplicaControlStore, copy_parts, load
 from edgestead.store.answered import ANSWER_BYTES_MAX, Passed
@@ -254,6 +254,23 @@ def test_a_commit_that_fails_after_the_append_is_found_in_the_log(cluster, monke
     catch_up(store, cluster.log)
 
     assert len(contents(store)["notes"]) == 1
+
+
+def test_a_write_that_is_too_large_for_an_entry_is_refused_and_the_next_one_is_not(cluster, monkeypatch):
+    monkeypatch.setattr(logged, "ENTRY_BYTES_MAX", 500)
+    leader, follower = cluster.node("a"), cluster.node("b")
+    lead(leader, cluster.log, 1)
+    write(leader, put("before"))
+
+    with pytest.raises(Unavailable):
+        write(leader, put("large", random.Random(1).randbytes(500).hex()))
+    write(leader, put("after"))
+
+    catch_up(follower, cluster.log)
+    names = follower.read(lambda r: r.rows("SELECT id FROM notes ORDER BY id"))
+    assert names == [("after",), ("before",)]
+    assert contents(leader) == contents(follower)
+    assert cluster.lost == []
 
 
 def test_a_caller_that_is_gone_does_not_end_the_writer(cluster):
