@@ -360,6 +360,22 @@ class TestLabels:
         assert world.members(new)["one.example"]["status"] == "member"
         assert world.zones() != before
 
+    @pytest.mark.parametrize("label", [ONE[0], "l9"])
+    def test_one_that_two_catalogs_give_to_each_other_stays_where_it_is(self, world, label):
+        old, new = world.follow("old.test"), world.follow("new.test")
+        world.says["new.test"] = Listing()
+        world.hear(Listing((*ONE, ("coo", "new.test"))), "old.test")
+        before = world.zones()
+        world.hear(Listing((label, "one.example", ("coo", "old.test"))), "new.test")
+        for _ in range(4):
+            world.after(following.NOTICE_PAUSE_SECONDS)
+            assert world.zones() == before
+            assert world.members(old)["one.example"]["status"] == "member"
+            assert world.members(new)["one.example"]["status"] == "refused"
+
+        world.hear(Listing((label, "one.example")), "new.test")
+        assert world.members(new)["one.example"]["status"] == "member"
+
 
 class TestGroups:
     def test_a_group_says_peers_key_and_overrides(self, world, api):

@@ -15,6 +15,7 @@ A catalog decides of the zones that it made, and of no other:
     of this account       other catalog, left it                       RESET
     of this account       other catalog, coo to this one, this label   CHANGE: with all that it has (§4.4.1)
     of this account       other catalog, coo to this one, other label  RESET
+    of this account       other catalog, each coo to the other         refused, in words: it would never rest
     of this account       other catalog, no coo                        refused, in words
 
 RESET deletes the zone and makes it anew. A zone that its catalog lists no longer is served and transferred on
@@ -136,10 +137,12 @@ def _step(reader: Reader, catalog: Followed, member: Member) -> str:
         )
     if found.left_us:
         return RESET
+    other = followed.one(reader, found.catalog_id)
+    where = other.name if other else "another catalog"
     if found.coo != catalog.name:
-        other = followed.one(reader, found.catalog_id)
-        where = other.name if other else "another catalog"
         raise Refused(f"{where} lists it, and does not say that it moves here")
+    if member.coo == where:
+        raise Refused(f"{where} says that it moves here, and this catalog that it moves there")
     return _change_of(reader, catalog, member, zone_id) if found.label == member.label else RESET
 
 
