@@ -45,6 +45,7 @@ from edgestead.store.pages import PAGE_BYTES, frames_of
 from tests.descriptors import left_open, open_now
 from tests.objects.logs import Logs, answer, kept, keys, put, ref
 from tests.objects.test_schema import open_log
+from tests.support.forgetful import ForgetfulFolder
 
 FOLDER_ID = b"folder-identity!"
 
@@ -516,6 +517,21 @@ def test_a_log_is_closed_whatever_is_wrong_with_its_past(
     assert again.lease(ref("o1")).tail == {"a": b"1"}
     assert len(kept(again, ref("o1"), 0, 1)) == 1
     again.close()
+
+
+def test_a_new_log_outlives_a_power_cut_with_the_folders_above_it(tmp_path: Path) -> None:
+    top = tmp_path / "data"
+    top.mkdir()
+    disk = ForgetfulFolder(top)
+
+    with disk.watching():
+        log = open_log(str(layout.settle(top / "objects", 0, 1)))
+        put(log, log.lease(ref("o1")), keys(a=b"acknowledged"))
+        disk.leave(tmp_path / "after")
+    log.close()
+
+    after = tmp_path / "after/objects/1/0/log"
+    assert any(b"acknowledged" in path.read_bytes() for path in after.glob("segment-*"))
 
 
 # when history has its turn

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.server import runtime
+from edgestead.server import files, runtime
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, State, read_state
+from tests.support.forgetful import ForgetfulFolder
 
 
 def state(runtime_dir):
@@ -29,6 +30,20 @@ def test_a_new_folder_is_made_and_is_private(tmp_path):
     assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "a" / "b" / "lock").stat().st_mode) == 0o600
     folder.close()
+
+
+def test_a_new_folder_outlives_a_power_cut_with_those_above_it(tmp_path):
+    top = tmp_path / "top"
+    top.mkdir()
+    disk = ForgetfulFolder(top)
+
+    with disk.watching():
+        folder = DataFolder(top / "some" / "where" / "data")
+        files.replace_private(folder.path / "kept", b"acknowledged")
+        disk.leave(tmp_path / "after")
+    folder.close()
+
+    assert (tmp_path / "after/some/where/data/kept").read_bytes() == b"acknowledged"
 
 
 def test_a_folder_in_use_names_its_holder(tmp_path):

@@ -48,6 +48,16 @@ def test_the_disk_of_these_tests_forgets(disk):
     assert {path.name: path.read_bytes() for path in disk.after.iterdir()} == {"kept": b"1", "empty": b""}
 
 
+def test_a_finished_blob_is_found_again_in_a_folder_that_is_new(disk):
+    writer = FileBlobs(disk.folder / "kv-blobs").create()
+    writer.write(LARGE)
+    writer.finish()
+
+    disk.leave(disk.after)
+
+    assert [path.read_bytes() for path in (disk.after / "kv-blobs").iterdir()] == [LARGE]
+
+
 def test_a_finished_blob_is_found_again(disk):
     writer = FileBlobs(disk.folder).create()
     writer.write(LARGE)

@@ -8,9 +8,24 @@ root's, the server could not open it.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 PRIVATE_FILE_BYTES_MAX = 1 << 16  # such files hold credentials, keys, addresses
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder (0700) where there is none, with those above it, each name durably. Raises OSError."""
+    if not path.is_dir():
+        _make_folder(path, 0o700)
+
+
+def _make_folder(path: Path, mode: int) -> None:
+    if not path.parent.is_dir():
+        _make_folder(path.parent, 0o777)  # less the umask
+    path.mkdir(mode, exist_ok=True)
+    with suppress(PermissionError):  # of a folder in which we may make names, and not read them
+        _sync_folder(path.parent)
 
 
 def replace_private(path: Path, content: bytes) -> None:

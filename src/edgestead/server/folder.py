@@ -79,7 +79,7 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            files.make_folder(path)
             self.lock_fd = files.open_private(path / "lock")
         except OSError as error:
             raise _not_usable(path, error) from None

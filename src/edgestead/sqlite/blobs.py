@@ -28,7 +28,9 @@ class FileBlobs:
     """A `BlobStore` in one folder, made when missing. Safe to use from any thread."""
 
     def __init__(self, folder: Path, *, random_id: Callable[[], str] = _random_id) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_folder(folder.parent)
         self._folder = folder
         self._random_id = random_id
 

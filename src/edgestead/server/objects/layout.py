@@ -26,6 +26,7 @@ import msgspec
 from edgestead.objects.ids import owner_of
 from edgestead.objects.runtime import quarantine
 from edgestead.objects.runtime.stage import STAGE_FILE
+from edgestead.server import files
 from edgestead.server.objects.host import Host
 from edgestead.server.objects.shared import locked, write_whole
 from edgestead.sqlite.objectlog import adoption
@@ -64,7 +65,7 @@ def settle(
     Waits for whoever is at it already. Not to be called from a loop. Raises LogError, OSError, apsw.Error:
     then everything is as it was.
     """
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.make_folder(root)
     with locked(root / "lock", lambda: doing("another process deals the objects out")):
         layout = _read(root)
         if layout is None:
@@ -73,6 +74,7 @@ def settle(
         elif (layout.processes, layout.apart) != (processes, tuple(sorted(apart))):
             new = Layout(layout.generation + 1, processes, tuple(sorted(apart)))
             layout = _deal_out(root, layout, new, went, doing)
+        files.make_folder(root / str(layout.generation))
         _sweep(root, layout)
     return root / str(layout.generation) / str(worker)
 

@@ -38,6 +38,8 @@ def open_folder(files: Files, folder: str) -> File:
     for path in (log_folder(folder), data_folder(folder)):
         files.make_folder(path)
     files.sync_folder(folder)
+    if above := folder.rpartition("/")[0]:
+        files.sync_folder(above)
     lock = files.lock(lock_path(folder))
     files.open(keep_path(folder), create=True).close()  # here, where the error of a full disk is expected
     return lock
