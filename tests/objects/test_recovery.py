@@ -21,6 +21,7 @@ from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.database import Database
 from edgestead.objects.runtime.node import Node
 from edgestead.store.history import asking
+from edgestead.store.history.reader import Damaged
 from edgestead.store.objectlog import LogAway
 from edgestead.testing.simulation import EPOCH_SECONDS, SimulatedLoop
 from tests.objects.logs import Logs, entries
@@ -95,6 +96,9 @@ class Diary(StatefulObject):
         await self.ctx.storage.put(key, 2)
         await self.ctx.storage.on_next_session_restore_bookmark(bookmark)
         self.ctx.abort("going back")
+
+    async def give_up(self) -> None:
+        self.ctx.abort("giving up")
 
     async def go_back(self, bookmark: str) -> None:
         await self.ctx.storage.on_next_session_restore_bookmark(bookmark)
@@ -195,6 +199,42 @@ def test_a_restore_waits_for_a_log_that_is_away(logs: Logs, monkeypatch: pytest.
                 await diary.read()
 
         assert [row[0] for row in (await diary.read())["rows"]] == [1]
+
+    with_diary(logs, script)
+
+
+def test_a_restore_waits_for_a_descriptor(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def script(diary: Any, node: Node) -> None:
+        first = await diary.write(1)
+        await diary.write(2)
+        await diary.plan(first)
+        with monkeypatch.context() as patch:
+            patch.setattr(node.log._chronicle._archive, "follow", none_left)  # type: ignore[attr-defined]
+            with pytest.raises(Aborted):
+                await diary.give_up()
+            with pytest.raises(StorageBroken, match="Too many open files"):
+                await diary.read()
+
+        assert [row[0] for row in (await diary.read())["rows"]] == [1]
+
+    with_diary(logs, script)
+
+
+def test_a_restore_of_what_cannot_be_read_is_not_said_to_be_done(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(diary: Any, node: Node) -> None:
+        first = await diary.write(1)
+        await diary.write(2)
+        before, ref = await diary.read(), entries(node.log)[0].ref
+        with monkeypatch.context() as patch:
+            patch.setattr(node.past, "recall", lambda *question: question[-1](None, Damaged("a sum")))
+            with pytest.raises(BookmarkError, match="stays as it was"):
+                await Operations(node).restore(ref, first)
+        assert await diary.read() == before
 
     with_diary(logs, script)
 

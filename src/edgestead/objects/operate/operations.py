@@ -149,8 +149,15 @@ class Operations:
         Raises BookmarkError: nothing was changed.
         """
         target = await recovery.find(self._node.past, ref, bookmark)
-        undo = await self._with_storage(ref, lambda engine: recovery.schedule(engine, target))
+
+        def schedule(engine: Engine) -> tuple[int, str]:
+            return engine.lease.session, recovery.schedule(engine, target)
+
+        session, undo = await self._with_storage(ref, schedule)
         await self._node.take_back(ref)
+        lease = await self._with_storage(ref, lambda engine: engine.lease)
+        if lease.session == session and lease.pending is None:
+            raise BookmarkError("what is kept of that moment cannot be read: the object stays as it was")
         return undo
 
     async def undo(self, ref: ObjectRef) -> str:

@@ -192,9 +192,10 @@ async def export_object(operator: "Operator", entry: CatalogueEntry) -> Download
 
 def _taken(path: str) -> BinaryIO:
     """A file that has no name any more: whatever becomes of the answer, nothing stays."""
-    file = open(path, "rb")
-    os.unlink(path)
-    return file
+    try:
+        return open(path, "rb")
+    finally:
+        os.unlink(path)
 
 
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:

@@ -8,6 +8,7 @@ disk it works in the reserved space and drops the oldest past first; when that i
 and the segments are kept.
 """
 
+import errno
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,12 +19,13 @@ from edgestead.sqlite.objectlog.archive import SMALL_BATCH_BYTES, Archive, Durab
 from edgestead.sqlite.objectlog.history import Cursor, History
 from edgestead.store.history.reader import DAMAGES, PastReader
 from edgestead.store.history.thinning import Keeping, Thinning
-from edgestead.store.objectlog import LogError, NoSpace
+from edgestead.store.objectlog import LogAway, LogError, NoSpace
 from edgestead.store.runner import Runner
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Told = Callable[[Any, LogError | None], None]
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})  # somebody has to give back
 
 
 class Chronicle:
@@ -155,4 +157,6 @@ def _as_log_error(error: Exception) -> LogError:
         return error
     if isinstance(error, apsw.FullError):
         return NoSpace("no space left for the objects' history")
+    if isinstance(error, OSError) and error.errno in _PASSING:
+        return LogAway(f"the objects' history cannot be read now: {error}")
     return LogError(f"the objects' history cannot be read: {error}")
