@@ -15,6 +15,7 @@ from contextlib import closing
 import pytest
 
 from edgestead.server import backup
+from edgestead.server.folder import DataFolder
 from edgestead.testing.server import EdgeServer, environment
 from tests.support.forgetful import ForgetfulFolder
 
@@ -230,6 +231,27 @@ def test_a_restore_that_is_killed_is_run_again(filled, new_server, tmp_path):
 
     again.start()
     assert again.dig("www.example.com") == ["192.0.2.1"]
+
+
+def test_a_restore_never_takes_what_another_one_has_just_brought_back(running, tmp_path, monkeypatch):
+    """The other one is not over when this one looks, and is when this one has the folder."""
+    done("backup", tmp_path / "copy", "--data-dir", running.data_dir)
+    folder = tmp_path / "restored"
+    folder.mkdir()
+    (folder / backup.RESTORING).touch()
+
+    class AfterTheOther(DataFolder):
+        def __init__(self, path):
+            (path / "control.db").write_bytes(b"brought back")
+            (path / backup.RESTORING).unlink()
+            super().__init__(path)
+
+    monkeypatch.setattr(backup, "DataFolder", AfterTheOther)
+    with pytest.raises(backup.BackupError, match="holds data already"):
+        backup.restore(tmp_path / "copy", folder, lambda _: None, lambda _: None)
+
+    assert (folder / "control.db").read_bytes() == b"brought back"
+    DataFolder(folder).close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for others")

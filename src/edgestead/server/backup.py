@@ -153,12 +153,11 @@ def restore(source: Path, folder: Path, advance: Advance, adopt_objects: Callabl
     done again from the start. Raises BackupError, StartError, apsw.Error, OSError.
     """
     manifest = read_manifest(source)
-    cut_short = (folder / RESTORING).exists()
     contents = (*_CONTENTS, *(kept.path for kept in manifest.files if kept.path in KEYS))
-    if not cut_short and any((folder / name).exists() for name in contents):
-        raise BackupError(f"{folder} holds data already; restore into another folder, or move it away")
+    _check_is_empty(folder, contents)  # before it is touched
     locked = DataFolder(folder)
     try:
+        _check_is_empty(folder, contents)  # another restore, or a server, may have ended meanwhile
         files.replace_private(folder / RESTORING, b"")
         _remove_contents(folder, contents)
         for kept in manifest.files:
@@ -176,6 +175,11 @@ def restore(source: Path, folder: Path, advance: Advance, adopt_objects: Callabl
     finally:
         locked.close()
     return manifest
+
+
+def _check_is_empty(folder: Path, contents: Iterable[str]) -> None:
+    if not (folder / RESTORING).exists() and any((folder / name).exists() for name in contents):
+        raise BackupError(f"{folder} holds data already; restore into another folder, or move it away")
 
 
 def read_manifest(source: Path) -> Manifest:
