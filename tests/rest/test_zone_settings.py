@@ -167,6 +167,14 @@ def test_an_object_keeps_the_members_that_are_not_sent(api, path):
     }
 
 
+def test_an_object_keeps_the_members_that_the_same_body_sent_before(api, path):
+    parts = {"enabled": True}, {"max_age": 600}
+    items = [{"id": "security_header", "value": {"strict_transport_security": part}} for part in parts]
+    found = {one["id"]: one["value"] for one in api.patch(path, {"items": items}).result}
+    header = found["security_header"]["strict_transport_security"]
+    assert (header["enabled"], header["max_age"]) == (True, 600)
+
+
 def test_an_unknown_setting_is_1006(api, path):
     for id_ in ("nothing", "SSL", "dns.soa", "zone.hold"):
         for answer in (api.get(f"{path}/{id_}"), api.patch(f"{path}/{id_}", {"value": "on"})):

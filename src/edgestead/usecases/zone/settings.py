@@ -5,6 +5,7 @@ Not   DNS settings.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -142,11 +143,13 @@ def _checked_items(
     call: Call, tx: Transaction, zone: ZoneRow, items: Sequence[SettingItem]
 ) -> list[tuple[Setting, Any]]:
     checked: list[tuple[Setting, Any]] = []
+    earlier: dict[str, Any] = {}  # a setting may be sent in parts, member by member
     refusals: list[EdgeError] = []
     for at, item in enumerate(items):
         try:
             row = _setting(call, item.id, f"/items/{at}/id")
-            checked.append((row, _checked(call, tx, zone, row, item, f"/items/{at}")))
+            earlier[row.id] = _checked(call, tx, zone, row, item, f"/items/{at}", earlier)
+            checked.append((row, earlier[row.id]))
         except EdgeError as refusal:
             refusals.append(refusal)
     if refusals:
@@ -157,15 +160,24 @@ def _checked_items(
 
 
 def _checked(
-    call: Call, reader: Reader, zone: ZoneRow, row: Setting, sent: SettingBody | SettingItem, at: str
+    call: Call,
+    reader: Reader,
+    zone: ZoneRow,
+    row: Setting,
+    sent: SettingBody | SettingItem,
+    at: str,
+    earlier: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
-    """The value that was `sent`, at a JSON pointer. Raises SettingIsFixed, SettingValueRefused."""
+    """The value that was `sent`, at a JSON pointer; `earlier` are those that the same body sets before it.
+
+    Raises SettingIsFixed, SettingValueRefused.
+    """
     value, pointer = sent.value, f"{at}/value"
     if row.alias and value is msgspec.UNSET and sent.enabled is not msgspec.UNSET:
         value, pointer = sent.enabled, f"{at}/{row.alias}"
     if reason := _why_fixed(row, zone):
         raise SettingIsFixed(id=_shown_id(call, row), reason=reason, pointer=pointer)
-    present = _value(call, row, _stored(reader, zone.id, row.id))
+    present = earlier[row.id] if row.id in earlier else _value(call, row, _stored(reader, zone.id, row.id))
     try:
         if value is msgspec.UNSET:
             raise InvalidValue("value is missing")
