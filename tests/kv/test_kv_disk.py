@@ -4,6 +4,8 @@ import errno
 import os
 import time
 from itertools import count
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -114,6 +116,20 @@ def test_rows_are_swept_in_slices_of_rows(tmp_path, monkeypatch):
     store.drop(OTHER).result(60)
 
     assert list(iter(lambda: store.sweep(NOW), 0)) == [2, 1, 2, 1]
+    store.close()
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_a_value_whose_file_cannot_be_opened_now_is_unavailable(tmp_path, monkeypatch, number):
+    store = SqliteKvStore(tmp_path)
+    put(store, OLD)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Path, "open", Mock(side_effect=OSError(number, os.strerror(number))))
+        with pytest.raises(Unavailable):
+            store.get(NS, "k", NOW)
+
+    assert value_of(store) == OLD
     store.close()
 
 

@@ -172,6 +172,8 @@ class SqliteKvStore:
                 return BlobValue(entry, blob.length, self.blobs.open(blob))
             except FileNotFoundError:
                 continue  # replaced or deleted since the row was read
+            except OSError as error:  # of the disk, or no descriptor is left
+                raise unavailable(error) from error
         raise Unavailable()
 
     def entry(self, namespace: str, key: str, now_s: int) -> Entry | None:
