@@ -101,3 +101,17 @@ def forget():
     yield
     if hasattr(Counter, "going_on"):
         del Counter.going_on
+
+
+def test_of_objects_that_have_left_memory_nothing_is_remembered(play):
+    async def scene(node, moving):
+        for end in (node.evict, lambda key: node.find_live(A).reset(ObjectReset("over"))):
+            await node.call(A, "add", NOTHING)
+            assert moving._keys == {0: {("Counter", A.id): None}}
+            end(("Counter", A.id))
+            await asyncio.sleep(1)
+            assert moving._keys == {}
+        await node.visit(B, lambda engine: asyncio.sleep(0))
+        assert moving._keys == {}
+
+    play(scene)

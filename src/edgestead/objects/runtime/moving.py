@@ -16,18 +16,25 @@ class Moving:
 
     def __init__(self, node: Node, slot_of: Callable[[str, str], int]) -> None:
         self._node, self._slot_of = node, slot_of
-        self._keys: dict[int, dict[Key, None]] = {}  # in memory, or in it once
-        node.begun = self._begun
+        self._keys: dict[int, dict[Key, None]] = {}  # in memory
+        node.begun, node.left = self._begun, self._left
 
     def _begun(self, key: Key) -> None:
         self._keys.setdefault(self._slot_of(*key), {})[key] = None
+
+    def _left(self, key: Key) -> None:
+        slot = self._slot_of(*key)
+        if (keys := self._keys.get(slot)) is not None:
+            keys.pop(key, None)
+            if not keys:
+                del self._keys[slot]
 
     def let_go(self, slot: int) -> bool:
         """Have the slot's idle objects leave memory; True when none of it is left. To be asked again."""
         keys = self._keys.get(slot, {})
         for key in list(keys):
             if self._node.evict(key) or not self._node.is_here(key):
-                del keys[key]
+                keys.pop(key, None)
         if not keys:
             self._keys.pop(slot, None)
         return not keys

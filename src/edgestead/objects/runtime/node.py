@@ -149,6 +149,7 @@ class Node:
         # Whether an object that is not in memory may begin here; a process may have lost its class.
         self.may_begin: Callable[[ObjectRef], bool] = lambda ref: True
         self.begun: Callable[[Key], object] = bool  # told of each object that comes into memory
+        self.left: Callable[[Key], object] = bool  # and of each that has left it, or was visited
         self._bindings = bindings
         self.alarms = Alarms(store.alarms, self._loop, lambda: pack_time(now_ms()), self._run_alarm)
         self.env = Env(self, classes, random, bindings)
@@ -631,6 +632,7 @@ class Node:
                 self._close_engine(key, engine)
             finally:  # its lease is taken from it if it is not given back
                 del self._ending[key]
+                self.left(key)
                 ended.set_result(None)
 
         def decided(error: Exception | None) -> None:
@@ -655,6 +657,7 @@ class Node:
         instance.error = ObjectReset("The object left memory.")
         self._leave_stage(instance)
         self._close_engine(key, engine)
+        self.left(key)
         return True
 
     # upkeep
