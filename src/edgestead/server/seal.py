@@ -8,6 +8,7 @@ brings a backup back into another folder needs this file too, or the zones in it
 """
 
 import secrets
+import threading
 from pathlib import Path
 
 from edgestead.model.refusals.setting import KeysSealed
@@ -16,16 +17,18 @@ from edgestead.server import files
 from edgestead.usecases.serving.keys import SECRET_OCTETS
 
 FILE_NAME = "seal.key"
+_door = threading.Lock()  # two that make it at once would seal with a secret that the file does not have
 
 
 def load_or_make(data_dir: Path) -> bytes:
     """The folder's secret. Raises KeysSealed: the file cannot be read or written, or holds something else."""
     path = data_dir / FILE_NAME
     try:
-        content = files.read_private(path)
-        if content is None:
-            content = secrets.token_hex(SECRET_OCTETS).encode() + b"\n"
-            files.replace_private(path, content)
+        with _door:
+            content = files.read_private(path)
+            if content is None:
+                content = secrets.token_hex(SECRET_OCTETS).encode() + b"\n"
+                files.replace_private(path, content)
         secret = bytes.fromhex(content.decode("ascii"))
     except (OSError, ValueError):
         raise KeysSealed from None
