@@ -450,6 +450,21 @@ def test_a_migration_that_could_not_be_committed_is_lacking(cluster):
     assert contents(follower) == contents(newer)
 
 
+@pytest.mark.parametrize("leads", [True, False])
+def test_the_journal_of_a_copy_is_short_where_the_disk_is_nearly_full(cluster, leads):
+    store = cluster.node("a")
+    if leads:
+        lead(store, cluster.log, 1)
+    long = store._db.pragma("journal_size_limit")
+
+    store.database.let_journal_grow(False)
+    short = store._db.pragma("journal_size_limit")
+    store.database.let_journal_grow(True)
+
+    assert 0 < short < long
+    assert store._db.pragma("journal_size_limit") == long
+
+
 def test_the_writer_outlives_a_disk_that_fails_between_two_groups(cluster):
     leader = cluster.node("a")
     lead(leader, cluster.log, 1)

@@ -143,8 +143,13 @@ class Writer:
 
     def let_journal_grow(self, grow: bool) -> None:
         """Set whether the journal may take disk space, from the next commits on. Blocks."""
-        with suppress(Unavailable):
-            self.write(lambda tx: self._ahead.let_journal_grow(grow)).result()
+
+        def change() -> Sequence[Change]:
+            self._ahead.let_journal_grow(grow)
+            return ()
+
+        with suppress(Unavailable, apsw.Error):
+            self.between(change).result()  # no write: one that follows has a journal, too
 
     def lose(self) -> None:
         """Acknowledge nothing more, including queued writes: the file was removed or replaced."""
