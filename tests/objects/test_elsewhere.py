@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edgestead import StatefulObject
-from edgestead.objects import ids
+from edgestead.objects import ids, limits
 from edgestead.objects.errors import ObjectReset
 from edgestead.objects.runtime.engine import Engine
 from edgestead.objects.runtime.node import Node
@@ -16,6 +16,7 @@ from tests.objects.nodes import run
 
 REF = ids.from_name("Plain", "a")
 ACQUIRING_SECONDS = 0.5
+REFUSED = "calls wait for the object already"
 
 
 class Plain(StatefulObject):
@@ -65,6 +66,23 @@ def test_calls_that_come_while_an_object_is_acquired_find_one_life(logs: Logs) -
         await asyncio.gather(plain.put(1), plain.put(2), plain.put(3))
         assert await plain.get() in (1, 2, 3)
         assert elsewhere.acquired == 1
+
+    run(logs, script, Plain)
+
+
+def test_no_more_calls_wait_for_an_object_that_is_acquired_than_for_one_in_memory(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CALLS_WAITING_MAX", 3)
+
+    async def script(node: Node) -> None:
+        Elsewhere(node)
+        for _ in range(2):
+            calls = (node.env.Plain["a"].put(n) for n in range(5))
+            ends = await asyncio.gather(*calls, return_exceptions=True)
+            assert sorted(map(str, ends)) == [f"3 {REFUSED}"] * 2 + ["None"] * 3
+            assert node.evict(("Plain", REF.id))
+            assert not node._waiting
 
     run(logs, script, Plain)
 

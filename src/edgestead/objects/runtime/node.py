@@ -140,6 +140,7 @@ class Node:
         self._ending: dict[Key, asyncio.Future[None]] = {}
         self._turns = Turns(store.log, self._loop.call_soon, lambda: self._events)
         self._events = 0
+        self._waiting: dict[Key, int] = {}  # how many wait for an object to begin
         self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
         self._taking_back: set[asyncio.Task[None]] = set()
         self._is_base_stuck = False  # one could not be moved since the last look
@@ -181,13 +182,13 @@ class Node:
             return pack_error(UnknownMethod(words))
         self._events += 1
         try:
-            instance = self._live.get((ref.class_name, ref.id))
-            waited = instance is None
-            if instance is None:
-                instance = await self._find(ref, info)
             with self._holding(ref, len(arguments)) as refusal:
                 if refusal is not None:
                     return pack_error(Overloaded(f"there would be {refusal.reason}"))
+                instance = self._live.get((ref.class_name, ref.id))
+                waited = instance is None
+                if instance is None:
+                    instance = await self._find(ref, info)
                 if within_task:
                     return await instance.call_within(method, arguments, ask_again, waited)
                 return await instance.call(method, arguments, ask_again)
@@ -463,7 +464,22 @@ class Node:
         return self.deliver(ref, method, arguments)
 
     async def _find(self, ref: ObjectRef, info: ClassInfo) -> Instance:
+        """An object in memory. Raises Overloaded, also when as many wait for it as an object has calls."""
         key = (ref.class_name, ref.id)
+        if (instance := self._live.get(key)) is not None:
+            return instance
+        waiting = self._waiting.get(key, 0)
+        if waiting >= limits.CALLS_WAITING_MAX:
+            raise Overloaded(f"{waiting} calls wait for the object already")
+        self._waiting[key] = waiting + 1
+        try:
+            return await self._have_begun(key, ref, info)
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key]
+
+    async def _have_begun(self, key: Key, ref: ObjectRef, info: ClassInfo) -> Instance:
         while (instance := self._live.get(key)) is None:
             if self._closed:
                 raise ObjectReset("The node is closing.")
