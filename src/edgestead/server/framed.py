@@ -19,9 +19,10 @@ HEAD_OCTETS = _DIGEST_OCTETS + _LENGTH_OCTETS
 
 
 def write(fd: int, content: bytes) -> None:
-    """Raises OSError: there is no memory left."""
+    """Raises OSError: there is no memory left. Then what was there stays."""
     rest = len(content).to_bytes(_LENGTH_OCTETS) + content
     framed = memoryview(_digest(rest) + rest)
+    os.posix_fallocate(fd, 0, len(framed))  # or a process that begins would find half of it, and use nothing
     done = 0
     while done < len(framed):  # one call writes 2 GiB at most, and less where a signal comes
         done += os.pwrite(fd, framed[done:], done)
