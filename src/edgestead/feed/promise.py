@@ -41,8 +41,8 @@ for a node what its death is for a process:
     dying      as last granted        -                     gone                      -
     expected   one from the start     -                     gone                      -
 
-One that comes back and says that it has a lease continues as live, with what it has; else it joins. A node
-that is not `awaited` gets the same, and no write waits for it.
+One that comes back and says that it has a lease, while writes still wait for it, continues as live, with what
+it has; else it joins. A node that is not `awaited` gets the same, and no write waits for it.
 
 Control itself may have a lease, in a cluster: it grants no longer one. Where it `stops`, no process of its
 own machine answers beyond it: those that serve are killed, and others wait until there is one again.
@@ -367,12 +367,11 @@ class Promise:
         before = self._consumers.get(consumer)
         if before is not None and before.dying:
             return
+        serving = hello.serving and (node is None or self._has_lease(before or old))
         made = self._with_terms(
-            _Consumer(
-                consumer, hello.group, hello.name, frozenset(hello.kinds), serving=hello.serving, node=node
-            )
+            _Consumer(consumer, hello.group, hello.name, frozenset(hello.kinds), serving=serving, node=node)
         )
-        made.waits_to_serve = not hello.serving
+        made.waits_to_serve = not serving
         if node is not None:
             self._take_lease(made, node, before or old)
         self._consumers[consumer] = made
@@ -387,6 +386,12 @@ class Promise:
         else:
             self._load(made)
         self._settle()
+
+    def _has_lease(self, node: _Consumer | None) -> bool:
+        """Whether writes have waited for a node ever since it was granted one. What it says of itself may
+        have been on its way until that was over.
+        """
+        return node is not None and node.serving and self._now_ms() < node.granted_until_ms
 
     def _take_lease(self, made: _Consumer, node: Node, before: _Consumer | None) -> None:
         """A node that says that it has none is believed: it answers from none that was granted earlier."""
