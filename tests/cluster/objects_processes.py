@@ -162,6 +162,7 @@ class Process:
             await self.clustered.close()
         else:
             await asyncio.to_thread(self.clustered.ownership._statements.shutdown)
+        await self.spread.finish(1)
         await self.spread.close()
 
 

@@ -275,6 +275,33 @@ def test_who_asks_through_another_process_takes_the_turn_of_its_address(
     run(tmp_path, COUNT, script)
 
 
+def test_a_call_by_way_of_another_process_ends_as_any_other_when_all_of_them_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgestead.server.objects.host.DRAIN_SECONDS", 60.0)
+    gate: list[asyncio.Event] = []
+
+    class Slow(StatefulObject):
+        async def wait(self) -> str:
+            gate.append(asyncio.Event())
+            await gate[0].wait()
+            return "done"
+
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        name = name_of(1, class_name="Slow")
+        waiting = asyncio.create_task(clients[0].call(f"Slow/{name}/wait"))
+        while not gate:  # noqa: ASYNC110 - the class tells
+            await asyncio.sleep(0.001)
+        ending = asyncio.gather(*(one.close() for one in hosts))
+        await asyncio.sleep(1.5)  # longer than such calls had
+        gate[0].set()
+
+        assert await waiting == "done"
+        await ending
+
+    run(tmp_path, COUNT, script, Slow)
+
+
 def test_a_caller_hears_when_the_owner_goes_away(tmp_path: Path) -> None:
     async def script(clients: list[Client], hosts: list[Host]) -> None:
         waiting = asyncio.create_task(clients[0].ask("POST", f"/objects/Counter/{name_of(1)}/wait"))

@@ -119,6 +119,7 @@ class World:
 
     async def __aexit__(self, *_):
         for spread in self.spreads:
+            await spread.finish(1)
             await spread.close()
 
     @property

@@ -9,7 +9,6 @@ has to know which one.
 """
 
 import asyncio
-import contextlib
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -145,13 +144,16 @@ class Passing(ABC):
             self._processor.wait(address, turn.set)
             await turn.wait()
 
-    async def close(self) -> None:
+    async def finish(self, drain_seconds: float) -> None:
+        """Take no more connections, and let calls that other processes have passed on end."""
         if self._server is not None:
             self._server.close()
         if self._running:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1):
-                    await asyncio.gather(*self._running)
+            await asyncio.wait(tuple(self._running), timeout=drain_seconds)
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Ask nobody any more."""
 
 
 async def give(to: client.Kept, request: Request, body: bytes | Body) -> client.Answer:
@@ -291,7 +293,6 @@ class Shards(Passing):
         return PassedOn(self)
 
     async def close(self) -> None:
-        await super().close()
         for asker in self._askers:
             asker.close()
         for kept in self._requests:

@@ -334,7 +334,6 @@ class Spread(Passing):
             way.end()
 
     async def close(self) -> None:
-        await super().close()
         for known in self._known.values():
             self._end(known)
         self._known.clear()

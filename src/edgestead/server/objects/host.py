@@ -251,10 +251,11 @@ class Host:
 
     async def close(self) -> None:
         """Answer what is being served, make everything durable, end."""
-        if self._server is not None:
-            await self._server.close(DRAIN_SECONDS)
-        if self._passed_on is not None:
-            await self._passed_on.close(DRAIN_SECONDS)
+        servers = (one for one in (self._server, self._passed_on) if one is not None)
+        ends = [server.close(DRAIN_SECONDS) for server in servers]
+        if self._shards is not None:
+            ends.append(self._shards.finish(DRAIN_SECONDS))
+        await asyncio.gather(*ends)  # at the same time: callers here wait for answers from there
         if self._shards is not None:
             await self._shards.close()
         await self.node.close()
