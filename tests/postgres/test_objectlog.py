@@ -391,6 +391,27 @@ def test_the_keys_that_stay_in_memory_of_objects_without_a_life_are_bounded(
     assert acquired(log.store, ref("3")).head == 3
 
 
+def test_the_rows_of_one_object_are_in_memory_while_many_are_checked(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, together = cluster.begin(), list[int]()
+    refs = [ref(str(number)) for number in range(3)]
+    for one in refs:
+        put(log.store, acquired(log.store, one), keys(a=b"1"))
+    read = PostgresBook._log_blocks
+
+    def noted(book: PostgresBook, number: int) -> Any:
+        found = read(book, number)
+        together.append(len(book._logged))
+        return found
+
+    monkeypatch.setattr(PostgresBook, "_log_blocks", noted)
+
+    assert asked(log.store, lambda done: log.past.check(refs, done)) == [[], [], []]
+    assert max(together) == 1
+    assert not log.past._book._logged
+
+
 def test_no_file_is_thrown_away_that_is_just_being_read(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,10 +58,13 @@ class PostgresPast(HistoryPast):
 
     def check(self, refs: Sequence[ObjectRef], done: Told[list[list[str]]]) -> None:
         def job() -> list[list[str]]:
-            found = [self._found(ref) for ref in refs]
-            return [self._reader.check(number, head) for number, head in found]
+            return [self._check(*self._found(ref)) for ref in refs]
 
         self._when_decided(job, done)
+
+    def _check(self, number: int, head: int) -> list[str]:
+        self._book.forget()  # one object's rows in memory at a time
+        return self._reader.check(number, head)
 
     def check_all(self, done: Told[list[str]]) -> None:
         done([], None)  # what PostgreSQL has is checked by PostgreSQL
@@ -84,8 +87,11 @@ class PostgresPast(HistoryPast):
 
         def run() -> T:
             self._book.forget()
-            with self._link.transaction(one_state=True):  # bases are made meanwhile
-                return job()
+            try:
+                with self._link.transaction(one_state=True):  # bases are made meanwhile
+                    return job()
+            finally:
+                self._book.forget()
 
         self._committer.when_decided(lambda error: self._run(run, done))
 
