@@ -307,6 +307,33 @@ def test_a_backup_that_is_interrupted_leaves_nothing(running, tmp_path):
     assert copying.returncode == 0 or list(tmp_path.glob("*backup*")) == []
 
 
+def test_two_backups_to_one_place_do_not_disturb_each_other(running, tmp_path):
+    """The second one is refused, and the first one is whole."""
+    target, refused = tmp_path / "backup", []
+
+    def meanwhile(_part):
+        with pytest.raises(backup.BackupError, match="is being made into a backup") as error:
+            backup.backup(running.data_dir, target, lambda _: None, lambda _: None)
+        refused.append(error)
+
+    backup.backup(running.data_dir, target, lambda _: None, meanwhile)
+
+    assert len(refused) == 1
+    assert "is whole" in done("verify", target)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_backup_takes_the_place_of_one_that_was_killed(running, tmp_path):
+    left = tmp_path / ".backup.part"
+    left.mkdir()
+    (left / "control.db").write_bytes(b"half")
+
+    done("backup", tmp_path / "backup", "--data-dir", running.data_dir)
+
+    assert "is whole" in done("verify", tmp_path / "backup")
+    assert not left.exists()
+
+
 def test_a_manifest_leads_nowhere_else(running, tmp_path):
     backup = tmp_path / "backup"
     done("backup", backup, "--data-dir", running.data_dir)

@@ -19,11 +19,13 @@ moments is swept after a restore. What DNS keeps for a quick start and the compi
 it: they are made anew.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -100,10 +102,7 @@ def backup(
     _check_is_data(folder)
     if target.exists():
         raise BackupError(f"{target} exists already; name a folder that is not there")
-    part = target.with_name(f".{target.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(mode=0o700, parents=True)
-    try:
+    with begun(target) as part:
         copy_database(folder / CONTROL, part / CONTROL, advance)
         if (folder / KV).exists():
             copy_store(folder, part, advance)
@@ -115,9 +114,42 @@ def backup(
         for name in KEYS if with_keys else ():
             copy_secret(folder / name, part / name)
         return finish(part, target)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+
+
+@contextmanager
+def begun(target: Path) -> Iterator[Path]:
+    """A folder that is to become the backup `target`, in place of a half one. An error removes it.
+
+    Raises BackupError while another process makes the same one, OSError.
+    """
+    part = target.with_name(f".{target.name}.part")
+    if part.exists():
+        with _locked(part):
+            shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(mode=0o700, parents=True)
+    with _locked(part):
+        try:
+            yield part
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _locked(part: Path) -> Iterator[None]:
+    """Raises BackupError."""
+    descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise BackupError(f"{part} is being made into a backup by another process") from None
+    except OSError:
+        pass  # a file system of another machine may have no locks
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _copy_nodes(folder: Path, part: Path) -> None:

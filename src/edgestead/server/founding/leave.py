@@ -7,7 +7,6 @@ The control data is copied from this node's own copy, whose node therefore has t
 by key, and objects one by one, while others write them: each is as it was at one moment of the command.
 """
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,24 +40,20 @@ def export(node: ControlNode, target: Path, advance: Callable[[int, int], None])
     """
     if target.exists():
         raise BackupError(f"{target} exists already; name a folder that is not there")
-    part = target.with_name(f".{target.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(mode=0o700, parents=True)
     try:
-        _wait_until_caught_up(node)
-        copy_database(node.folder / backup.CONTROL, part / backup.CONTROL, lambda octets: advance(octets, 0))
-        _copy_values(node, part, advance)
-        count = objects.take_out(node.link, node.cluster.generation, part, advance)
-        event_copies.copy_events(node.folder / EVENTS, part / EVENTS, lambda octets: advance(octets, 0))
-        for name in backup.SECRETS:
-            backup.copy_secret(node.folder / name, part / name)
-        return Exported(backup.finish(part, target), count)
+        with backup.begun(target) as part:
+            _wait_until_caught_up(node)
+            copy_database(
+                node.folder / backup.CONTROL, part / backup.CONTROL, lambda octets: advance(octets, 0)
+            )
+            _copy_values(node, part, advance)
+            count = objects.take_out(node.link, node.cluster.generation, part, advance)
+            event_copies.copy_events(node.folder / EVENTS, part / EVENTS, lambda octets: advance(octets, 0))
+            for name in backup.SECRETS:
+                backup.copy_secret(node.folder / name, part / name)
+            return Exported(backup.finish(part, target), count)
     except LogError as error:
-        shutil.rmtree(part, ignore_errors=True)
         raise BackupError(not_copied(error)) from error
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
 
 
 def _wait_until_caught_up(node: ControlNode) -> None:
