@@ -489,6 +489,10 @@ def test_a_server_of_one_machine_invites_machines_that_follow_it(tmp_path):
     assert invites.parse(done.stdout.splitlines()[0]).addresses == (address,)
     removed = CliRunner().invoke(cli, ["cluster", "remove", "fra-1", "--yes", "--cluster", str(folder)])
     assert "no node fra-1" in removed.output  # it never joined
+    moved = CliRunner().invoke(cli, ["cluster", "move-leader", "main", "--cluster", str(folder)])
+    assert moved.exit_code == 1
+    assert "without a cluster's database" in moved.output
+    assert "edgecli cluster init --from" in moved.output
 
 
 @pytest.mark.parametrize(

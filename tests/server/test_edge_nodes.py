@@ -27,7 +27,9 @@ import dns.query
 import dns.tsig
 import dns.tsigkeyring
 import pytest
+from click.testing import CliRunner
 
+from edgestead.cli.main import cli
 from edgestead.dns.cookies import PURPOSE as COOKIES
 from edgestead.model.sealing import derived
 from edgestead.model.tsig import PURPOSE as TSIG
@@ -237,6 +239,8 @@ def test_no_write_waits_for_a_node_of_which_its_invitation_says_so(nodes):
     try:
         told, address = write(nodes)
         wait_until(lambda: far.dig(told) == [address], LIVE_SECONDS_MAX)
+        lives = {"main": "leads", "serves": "live", "stops": "live", "far": "live"}
+        wait_until(lambda: states(nodes) == (0, lives), LIVE_SECONDS_MAX)
         nodes.lines["far"].cut()
 
         missed = answered_without(nodes, "far")
@@ -245,6 +249,7 @@ def test_no_write_waits_for_a_node_of_which_its_invitation_says_so(nodes):
         assert behind(nodes) == 0
         assert far.dig(missed) == ["NXDOMAIN"]
         wait_until(lambda: "far" in late_in_health(nodes), LIVE_SECONDS_MAX)
+        wait_until(lambda: states(nodes) == (1, lives | {"far": "away"}), LIVE_SECONDS_MAX)
         nodes.lines["far"].heal()
         wait_until(lambda: "far" not in late_in_health(nodes), LIVE_SECONDS_MAX)
         wait_until(lambda: far.dig(missed) != ["NXDOMAIN"], LIVE_SECONDS_MAX)
@@ -272,6 +277,13 @@ def answered_without(nodes, name):
         wait_until_live(nodes, name)
         nodes.lines[name].cut()
     raise AssertionError(f"each of {TRIES} writes waited for the lease of {name}")
+
+
+def states(nodes):
+    """As `edgecli cluster status` shows them, with its exit status."""
+    command = ["cluster", "status", "--json", "--cluster", str(nodes.main.data_dir)]
+    done = CliRunner().invoke(cli, command)
+    return done.exit_code, {one["name"]: one["state"] for one in json.loads(done.stdout)["nodes"]}
 
 
 def late_in_health(nodes):

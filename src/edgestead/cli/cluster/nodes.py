@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edgestead.cli.cluster.shared import CONFIG, FOLDER, NAME, checked_roles, listed, opened
+from edgestead.cli.cluster.shared import ANY_FOLDER, CONFIG, FOLDER, NAME, checked_roles, listed, opened
 from edgestead.cli.failure import confirmed
 from edgestead.cli.table import echo_members, echo_table, show, show_lines
 from edgestead.cli.target import JSON, YES, Command
 
 if TYPE_CHECKING:
-    from edgestead.server.founding.look import Facts, NodeFacts
+    from edgestead.server.founding.look import Facts, NodeFacts, OwnFacts
 
 _STILL_HAS = (
     "Its folder still has the database's password and the cluster's keys: delete it on {name}. Where it was"
@@ -42,7 +42,7 @@ class Ttl(click.ParamType[int]):
 
 @click.command(cls=Command)
 @NAME
-@FOLDER
+@ANY_FOLDER
 @CONFIG
 @click.option(
     "--role",
@@ -106,40 +106,46 @@ def invite(
 
 
 @click.command(cls=Command)
-@FOLDER
+@ANY_FOLDER
 @CONFIG
 @JSON
 def status(folder: Path, config_file: Path | None, as_json: bool) -> None:
     """Show the nodes, who leads, where acknowledged writes are, and what is not well.
 
+    Of a server with cluster.listen and no database it shows the machines that follow it.
     slots is a node's share of the stateful objects, of 4,096 in all, and of 256 for each region that classes
-    name. It looks at the database for a second.
+    name. It looks at a cluster's database for a second.
     Ends with 1 when something is not well.
 
     \b
       edgecli cluster status --cluster /var/lib/edgestead-node
     """
-    from edgestead.server.founding.look import look
+    from edgestead.server.founding.look import look, look_at_own
+    from edgestead.server.founding.node import ControlNode
 
-    with opened(folder, config_file) as node:
-        facts = look(node)
+    with listed(folder, config_file) as node:
+        facts = look(node) if isinstance(node, ControlNode) else look_at_own(folder, node)
     show(facts.members, lambda: _echo_status(facts), as_json=as_json)
     if facts.troubles:
         raise SystemExit(1)
 
 
-def _echo_status(facts: "Facts") -> None:
+def _echo_status(facts: "Facts | OwnFacts") -> None:
+    from edgestead.server.founding.look import Facts
+
     echo_table(_HEADS, [_row(one) for one in facts.nodes])
     click.echo()
-    echo_members(
-        [
+    if isinstance(facts, Facts):
+        members = [
             ("cluster", f"{facts.cluster}, generation {facts.generation}, schema {facts.schema}"),
             ("copies", facts.copies),
             ("log", f"entry {facts.log_sequence}, {facts.log_octets} bytes since base {facts.base_sequence}"),
             ("database", f"{facts.database_octets >> 20} MiB"),
             *[(f"objects of {region}", nodes or "no node") for region, nodes in facts.regions.items()],
         ]
-    )
+    else:
+        members = [("cluster", f"{facts.cluster}, one server and the machines that follow it")]
+    echo_members(members)
     for trouble in facts.troubles:
         click.echo(f"! {trouble}")
 
@@ -213,7 +219,7 @@ def _alone(region: str) -> str:
 
 @click.command(cls=Command)
 @NAME
-@FOLDER
+@ANY_FOLDER
 @CONFIG
 @YES
 @JSON

@@ -4,28 +4,34 @@ Owns  the option --cluster.
 Not   what is done there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from edgestead.cli.failure import Failed
 
 if TYPE_CHECKING:
-    from edgestead.server.founding.act import Listed
     from edgestead.server.founding.node import ControlNode
+    from edgestead.server.nodes.control_part import OwnCluster
 
-FOLDER = click.option(
-    "folder",
-    "--cluster",
-    metavar="DIR",
-    envvar="EDGE_CLUSTER",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Folder of a control node or a server with cluster.listen; EDGE_CLUSTER says it for all commands.",
-)
+
+def _folder(help_: str) -> "Callable[[Any], Any]":
+    return click.option(
+        "folder",
+        "--cluster",
+        metavar="DIR",
+        envvar="EDGE_CLUSTER",
+        required=True,
+        type=click.Path(path_type=Path),
+        help=f"{help_}; EDGE_CLUSTER says it for all commands.",
+    )
+
+
+FOLDER = _folder("Folder of a control node")
+ANY_FOLDER = _folder("Folder of a control node or a server with cluster.listen")
 CONFIG = click.option(
     "config_file",
     "--config",
@@ -69,13 +75,19 @@ def plainly() -> Iterator[None]:
 @contextmanager
 def opened(folder: Path, config_file: Path | None, *, upgrades: bool = True) -> "Iterator[ControlNode]":
     from edgestead.server.founding import node
+    from edgestead.server.nodes import control_part, identity
 
+    if (folder / identity.FOLDER / control_part.NODES).exists():
+        raise Failed(
+            f"{folder} is of one server without a cluster's database, which leads by itself.",
+            "To move it into a cluster: edgecli cluster init --from",
+        )
     with plainly(), node.opened(folder, config_file, upgrades=upgrades) as found:
         yield found
 
 
 @contextmanager
-def listed(folder: Path, config_file: Path | None) -> "Iterator[Listed]":
+def listed(folder: Path, config_file: Path | None) -> "Iterator[ControlNode | OwnCluster]":
     """The same, and also a server without a database that lets other machines follow it."""
     from edgestead.server.nodes import control_part
 

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgestead import __version__
@@ -16,8 +17,10 @@ from edgestead.cluster.placement import region_of
 from edgestead.cluster.slots import View
 from edgestead.postgres import schema, slots
 from edgestead.postgres.incarnations import overview
+from edgestead.server.errors import StartError
 from edgestead.server.founding.node import ControlNode
 from edgestead.server.nodes import identity, join, standing
+from edgestead.server.nodes.control_part import OwnCluster
 from edgestead.server.nodes.registry import Node
 
 LOOKS_APART_SECONDS = 0.7  # a process that lives renews its row four times a second
@@ -87,13 +90,7 @@ class Facts(NamedTuple):
             found.append("no node leads: writes are refused until one does")
         if self.copies.startswith("one"):
             found.append("an acknowledged write is on one machine: give the database a synchronous standby")
-        found += [f"{node.name} is silent" for node in self.nodes if node.state == "silent"]
-        found += [f"{node.name} is cut off, or not started" for node in self.nodes if node.state == "away"]
-        found += [
-            f"{node.name} catches up, or does not hear everything"
-            for node in self.nodes
-            if node.state == "joins"
-        ]
+        found += _troubles_of(self.nodes)
         shares = [(node.name, node.objects) for node in self.nodes if node.objects is not None]
         found += [
             f"objects of {one.slots} slots at {name} wait: a process is silent"
@@ -108,6 +105,50 @@ class Facts(NamedTuple):
             if not names
         ]
         return found
+
+
+class OwnFacts(NamedTuple):
+    """The same of a server that is a cluster of its own, without a database."""
+
+    cluster: str
+    nodes: tuple[NodeFacts, ...]
+
+    @property
+    def troubles(self) -> list[str]:
+        return _troubles_of(self.nodes)
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """As JSON has them, with the troubles."""
+        nodes = [one._asdict() for one in self.nodes]
+        return {**self._asdict(), "nodes": nodes, "troubles": self.troubles}
+
+
+def _troubles_of(nodes: Iterable[NodeFacts]) -> list[str]:
+    words = {
+        "silent": "is silent",
+        "away": "is cut off, or not started",
+        "joins": "catches up, or does not hear everything",
+    }
+    return [f"{node.name} {words[node.state]}" for node in nodes if node.state in words]
+
+
+def look_at_own(folder: Path, own: OwnCluster) -> OwnFacts:
+    """Of the server of that folder. Raises StartError, OSError."""
+    try:
+        member = identity.member_of(folder / identity.FOLDER)
+    except identity.NotANode as error:
+        raise StartError(str(error)) from None
+    listed = own.registry.nodes()
+    addresses = [join.host_of(one.address) for one in listed.values() if one.name == own.name and one.address]
+    edges = asyncio.run(standing.ask(member, addresses))
+    nodes = tuple(
+        _facts_of(one, "silent" if edges is None else "leads")
+        if "control" in one.roles
+        else _facts_of_edge(one, edges)
+        for one in listed.values()
+    )
+    return OwnFacts(member.peer.cluster, nodes)
 
 
 def leader_of(node: ControlNode) -> str:
