@@ -223,6 +223,22 @@ def test_a_past_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
     run(tmp_path, script)
 
 
+def test_a_past_that_was_much_larger_is_not_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "RECALLED_BYTES_MAX", 8_000)
+
+    async def script(client: Client, host: Host) -> None:
+        await client.call("Seats/x/take", "1A", "ann")
+        at = await mark(client, "Seats/x")
+        await client.call("Seats/x/put", "k", "x")
+        status, answer = await tell(client, "GET", f"objects/Seats/x/contents?at={at}")
+        assert status == 422, answer
+        assert "up to 8000 are read" in error_of(answer)[1]
+
+    run(tmp_path, script)
+
+
 def test_classes_are_listed_loaded_or_not(tmp_path: Path) -> None:
     async def fill(client: Client, host: Host) -> None:
         await client.call("Keys/a/put", "k", 1)

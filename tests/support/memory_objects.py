@@ -23,6 +23,7 @@ from edgestead.store.objectlog import (
     Restored,
     Target,
     Told,
+    TooLarge,
     Unchanged,
     Unknown,
 )
@@ -370,12 +371,21 @@ class MemoryPast:
         answer(done, found)
 
     def recall(
-        self, ref: ObjectRef, target: Target, generation: int, done: Told[tuple[LoggedPosition, ObjectState]]
+        self,
+        ref: ObjectRef,
+        target: Target,
+        generation: int,
+        done: Told[tuple[LoggedPosition, ObjectState]],
+        *,
+        bytes_max: int | None = None,
     ) -> None:
         def found() -> tuple[LoggedPosition, ObjectState]:
             of = self._of(ref)
             located = self._located(of, target)
-            return located, of.state(located.position)
+            state = of.state(located.position)
+            if bytes_max is not None and len(state.image) > bytes_max:
+                raise TooLarge("the object had more bytes then")
+            return located, state
 
         answer(done, found)
 

@@ -41,6 +41,10 @@ class Unknown(LogError):
     """The object, or that part of its history, is not known to this log."""
 
 
+class TooLarge(LogError):
+    """What was asked for has more bytes than whoever asked can take."""
+
+
 class NoSpace(LogError):
     """The disk is full. Nothing of the refused commit remains."""
 

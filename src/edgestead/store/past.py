@@ -58,9 +58,17 @@ class Past(Protocol):
         ...
 
     def recall(
-        self, ref: ObjectRef, target: Target, generation: int, done: Told[tuple[LoggedPosition, ObjectState]]
+        self,
+        ref: ObjectRef,
+        target: Target,
+        generation: int,
+        done: Told[tuple[LoggedPosition, ObjectState]],
+        *,
+        bytes_max: int | None = None,
     ) -> None:
-        """The whole state of the object after a commit. The error may be Unknown."""
+        """The whole state of the object after a commit. The error may be Unknown; TooLarge, where its
+        database had more bytes then, or before, where reading begins.
+        """
         ...
 
     def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from edgestead.store.objectlog import CommitKind, Target, Unknown
+from edgestead.store.objectlog import CommitKind, Target, TooLarge, Unknown
+from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import END_OF_SESSION
 from tests.store.contract.object_stores import acquired, asked, image_of, keys, pages, put, ref
 
@@ -83,6 +84,19 @@ def test_what_was_never_there_is_unknown(objects, target):
 
     with pytest.raises(Unknown):
         locate(store, target)
+
+
+def test_a_state_that_is_larger_than_its_reader_can_take_is_refused(objects):
+    store, *_ = written(objects, keys(a=b"1"), pages(b"a", b"b", b"c"))
+
+    def within(bytes_max, position):
+        target = Target(0, position)
+        return asked(store, lambda done: store.past.recall(ref(), target, 0, done, bytes_max=bytes_max))
+
+    assert len(within(3 * PAGE_BYTES, 2)[1].image) == 3 * PAGE_BYTES
+    assert within(0, 1)[1].tail == {"a": b"1"}
+    with pytest.raises(TooLarge):
+        within(3 * PAGE_BYTES - 1, 2)
 
 
 def test_an_object_that_was_never_written_has_no_past(objects):

@@ -20,12 +20,13 @@ from edgestead.objects.runtime.asking import ask
 from edgestead.objects.runtime.bookmarks import Bookmark, pack, parse
 from edgestead.objects.runtime.classes import ClassInfo
 from edgestead.objects.runtime.engine import Engine
-from edgestead.store.objectlog import CommitKind, ObjectRef, Target, Unknown
+from edgestead.store.objectlog import CommitKind, ObjectRef, Target, TooLarge, Unknown
 from edgestead.store.past import END_OF_SESSION, LoggedPosition, ObjectState, Past
 
 T = TypeVar("T")
 MOMENTS_MAX = 10_000  # of one answer
 LOOK_BYTES_MAX = 32 * 1024 * 1024  # of a database of the past: it is in memory three times for a moment
+RECALLED_BYTES_MAX = 4 * LOOK_BYTES_MAX  # of what it is put together from: it may have been larger before
 
 
 class AlarmState(msgspec.Struct, frozen=True):
@@ -126,8 +127,12 @@ class Operations:
         target, generation = await self._moment(ref, at)
         try:
             found: tuple[LoggedPosition, ObjectState] = await ask(
-                lambda done: self._node.past.recall(ref, target, generation, done)
+                lambda done: self._node.past.recall(
+                    ref, target, generation, done, bytes_max=RECALLED_BYTES_MAX
+                )
             )
+        except TooLarge as error:
+            raise ObjectError(f"What was stored then cannot be put together: {error}.") from None
         except Unknown as error:
             raise BookmarkError(str(error)) from None
         return Stored(recovery.text_of(ref, found[0]), found[0].time_us, found[1])

@@ -52,11 +52,17 @@ class HistoryPast(ABC):
         self._ask(ref, lambda past, number: past.moments(number, since_us, until_us, limit), done)
 
     def recall(
-        self, ref: ObjectRef, target: Target, generation: int, done: Told[tuple[LoggedPosition, ObjectState]]
+        self,
+        ref: ObjectRef,
+        target: Target,
+        generation: int,
+        done: Told[tuple[LoggedPosition, ObjectState]],
+        *,
+        bytes_max: int | None = None,
     ) -> None:
         def job(past: PastReader, number: int) -> tuple[LoggedPosition, ObjectState]:
             found = past.find(number, target, generation)
-            return found, past.state(number, found.position)
+            return found, past.state(number, found.position, bytes_max=bytes_max)
 
         self._ask(ref, job, done)
 

@@ -13,7 +13,16 @@ import msgspec
 
 from edgestead.store.history.blocks import PAGE_KINDS, PastEntry, apply_pages, page_numbers, unpack_block
 from edgestead.store.history.rows import BlockRow, Book, SnapshotRow
-from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, Restored, Tail, Target, Unknown
+from edgestead.store.objectlog import (
+    UNCHANGED,
+    CommitKind,
+    LogDamaged,
+    Restored,
+    Tail,
+    Target,
+    TooLarge,
+    Unknown,
+)
 from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import END_OF_SESSION, LoggedPosition, ObjectState
 
@@ -179,21 +188,23 @@ class PastReader:
 
     # states
 
-    def state(self, number: int, position: int) -> ObjectState:
-        """The whole state after a commit. Raises Unknown when a part of it is no longer kept."""
-        state = self._begin(number, position)
+    def state(self, number: int, position: int, *, bytes_max: int | None = None) -> ObjectState:
+        """The whole state after a commit. Raises Unknown when a part of it is no longer kept; TooLarge."""
+        state = self._begin(number, position, bytes_max)
         for row, entry in self.entries(number, state.position, position):
             # The first commits may have been merged into a later one: its block begins where they did.
             if state.position or row.first == 1 or _stands_alone(entry):
                 apply(state, entry)
+                _check_size(len(state.image), bytes_max)
         if state.position != position:
             raise Unknown("the commit is not kept any more")
         return state
 
-    def _begin(self, number: int, position: int) -> ObjectState:
+    def _begin(self, number: int, position: int, bytes_max: int | None) -> ObjectState:
         snapshot = self._history.snapshot(number, position)
         if snapshot is None:
             return ObjectState(0, bytearray(), {}, None)
+        _check_size(snapshot.total * PAGE_BYTES, bytes_max)
         rest = msgspec.msgpack.decode(snapshot.rest, type=_Rest)
         image = self._history.image(snapshot)
         if len(image) != snapshot.total * PAGE_BYTES:
@@ -258,6 +269,12 @@ class PastReader:
         state = self.state(number, position)
         row, entry = next(iter(self.entries(number, position - 1, position)))
         self.begin_with(Begun(number, entry.time_us, row.generation, row.session), state)
+
+
+def _check_size(size_bytes: int, bytes_max: int | None) -> None:
+    """Raises TooLarge."""
+    if bytes_max is not None and size_bytes > bytes_max:
+        raise TooLarge(f"the object had {size_bytes} bytes then, or before; up to {bytes_max} are read")
 
 
 def _stands_alone(entry: PastEntry) -> bool:
