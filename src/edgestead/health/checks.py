@@ -103,8 +103,7 @@ def _feed(facts: Facts) -> Iterator[Finding]:
     for name, seconds in facts.nodes_away:
         if seconds >= NODE_WARN_SECONDS:
             step = (
-                "Is it up, and does it reach a control node? One that is gone for good: `edgecli cluster"
-                " remove`."
+                "Is it up, and does it reach a control node? What is gone for good: `edgecli cluster remove`."
             )
             yield Finding("warn", f"the machine {name} lacks the newest changes", step, name)
 

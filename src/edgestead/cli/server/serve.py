@@ -57,8 +57,8 @@ def serve(config_file: Path | None, quiet: bool, **flags: Any) -> None:
     \b
       edgecli serve --data-dir /var/lib/edgestead --dns 0.0.0.0:53 --api 127.0.0.1:8787
       edgecli serve --config /etc/edgestead/edgestead.toml
-      edgecli serve --join TOKEN --data-dir DIR          a node, by `edgecli cluster invite`
-      edgecli serve --cluster DIR                        the same, from its second start on
+      edgecli serve --join TOKEN --data-dir DIR
+      edgecli serve --cluster DIR
     """
     from edgestead.server.entrance import loading
     from edgestead.server.errors import StartError
