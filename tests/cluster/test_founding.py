@@ -530,7 +530,7 @@ def test_nodes_that_are_not_where_the_others_are_are_troubles():
     nodes = [look.NodeFacts(state, state, None, "", "", "", "", wait=True, stale="") for state in states]
     facts = look.Facts("id", 1, 1, "primary and standbys", "leads", 0, 0, 0, 0, 0, tuple(nodes), {})
 
-    assert [words.partition(" ")[0] for words in facts.troubles] == ["silent", "away", "joins"]
+    assert [words.partition(" ")[0] for words in facts.troubles] == ["silent", "joins", "away"]
 
 
 def test_an_export_needs_a_copy_that_is_as_new_as_the_log(cluster, tmp_path, monkeypatch):
