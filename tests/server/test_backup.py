@@ -1,5 +1,6 @@
 """Backups: made while a server is written to, brought back into another folder, and examined."""
 
+import fcntl
 import hashlib
 import http.client
 import json
@@ -321,6 +322,23 @@ def test_two_backups_to_one_place_do_not_disturb_each_other(running, tmp_path):
     assert len(refused) == 1
     assert "is whole" in done("verify", target)
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_backup_never_takes_away_one_that_has_begun_while_it_looked(tmp_path, monkeypatch):
+    """Both found what a killed one had left; the other one has removed it, and made its own in its place."""
+    left = tmp_path / ".backup.part"
+    left.mkdir()
+
+    def after_the_other(*_):
+        left.rmdir()
+        left.mkdir()
+        (left / "control.db").write_bytes(b"of the other one")
+
+    monkeypatch.setattr(fcntl, "flock", after_the_other)
+    with pytest.raises(backup.BackupError, match="is being made into"), backup.begun(tmp_path / "backup"):
+        pass
+
+    assert (left / "control.db").read_bytes() == b"of the other one"
 
 
 def test_a_backup_takes_the_place_of_one_that_was_killed(running, tmp_path):

@@ -33,7 +33,7 @@ import msgspec
 from edgestead import __version__
 from edgestead.server import credentials, event_copies, files
 from edgestead.server.edge import challenge_keys
-from edgestead.server.folder import EVENTS, RESTORING, DataFolder
+from edgestead.server.folder import EVENTS, RESTORING, DataFolder, same_file
 from edgestead.server.nodes.registry import FILE_BYTES_MAX as NODES_BYTES_MAX
 from edgestead.sqlite import witness
 from edgestead.sqlite.connection import sync_folder
@@ -137,19 +137,25 @@ def begun(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(part: Path) -> Iterator[None]:
-    """Raises BackupError."""
+    """Raises BackupError, OSError."""
     descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise BackupError(f"{part} is being made into a backup by another process") from None
-    except OSError:
-        pass  # a file system of another machine may have no locks
-    try:
+        if not _is_ours(descriptor, part):
+            raise BackupError(f"{part} is being made into a backup by another process")
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_ours(descriptor: int, part: Path) -> bool:
+    """Whether nobody else has the folder, nor had it and made another one in its place before we got it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system of another machine may have no locks
+    return same_file(part, os.fstat(descriptor))
 
 
 def _copy_nodes(folder: Path, part: Path) -> None:
