@@ -245,9 +245,8 @@ def test_no_write_waits_for_a_node_of_which_its_invitation_says_so(nodes):
 
         missed = answered_without(nodes, "far")
 
-        assert told_behind(nodes) is None
-        assert behind(nodes) == 0
         assert far.dig(missed) == ["NXDOMAIN"]
+        wait_until(lambda: behind(nodes) == 0 and told_behind(nodes) is None, LIVE_SECONDS_MAX)
         wait_until(lambda: "far" in late_in_health(nodes), LIVE_SECONDS_MAX)
         wait_until(lambda: states(nodes) == (1, lives | {"far": "away"}), LIVE_SECONDS_MAX)
         nodes.lines["far"].heal()
@@ -267,8 +266,9 @@ def answered_without(nodes, name):
 
     def has_its_lease():
         found.append(write(nodes)[0])
-        standings = asyncio.run(standing.ask(member, [place]))
-        return standings[name]["dns"].is_live and standings[name]["dns"].behind
+        standings = asyncio.run(standing.ask(member, [place])) or {}  # nothing, where the machine is slow
+        followed = standings.get(name, {}).get("dns")
+        return followed is not None and followed.is_live and followed.behind
 
     for _ in range(TRIES):
         if has_its_lease():
