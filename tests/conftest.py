@@ -43,7 +43,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 with suppress(AttributeError, OSError):  # another C library
     ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
 
-# Until everything is collected: nearly all of it stays (`pytest_collection_finish`).
+# Until everything is collected: nearly all of it stays (`pytest_collection_finish`). The process that hands
+# tests to workers collects nothing; it goes on at `pytest_runtestloop`, too.
 gc.disable()
 
 # On top of what hypothesis chose (with CI set: the same examples every time): no example is too slow.
@@ -95,8 +96,12 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
-    gc.enable()
     note_rise("collecting")
+
+
+@pytest.hookimpl(tryfirst=True)  # of two the first one that answers is the last one that is asked
+def pytest_runtestloop():
+    gc.enable()
 
 
 def peak_mib():
