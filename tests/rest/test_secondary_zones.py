@@ -17,6 +17,7 @@ from edgestead.tables.accounts import AccountRow
 from edgestead.usecases import restored
 from edgestead.usecases.zone import dnssec as dnssec_cases
 from edgestead.usecases.zone import secondary
+from edgestead.usecases.zone.dns_settings import STORED_SET
 from edgestead.usecases.zone.secondary import Content, Rr, Unfit
 from tests.rest.conftest import AT_NEWEST
 from tests.support.api import CREDENTIALS, FIRST_US
@@ -417,6 +418,15 @@ class TestReadOnly:
         assert [answer.codes for answer in refused] == [[9608]] * len(refused)
         assert (world.serial, world.rdatas(f"alias.{ZONE}", 5)) == (7, {alias.rdata})
         assert api.patch(f"{zone}/settings/cname_flattening", {"value": "off"}).status == 200
+
+    def test_name_servers_that_it_should_not_have_are_taken_back(self, world, api):
+        custom = '{"type":"custom.account","ns_set":1}'
+        api.store.write(lambda tx: settings.put(tx, world.id, STORED_SET, custom, 0)).result()
+        assert api.get(f"/zones/{world.id}/custom_ns").json["enabled"] is True
+
+        assert api.put(f"/zones/{world.id}/custom_ns", {"enabled": False}).status == 200
+        assert api.get(f"/zones/{world.id}/custom_ns").json["enabled"] is False
+        assert api.put(f"/zones/{world.id}/custom_ns", {"enabled": False}).status == 200
 
     def test_a_peers_key_is_one_of_the_account_and_stays(self, world, api):
         keys = PEERS.replace("peers", "tsigs")

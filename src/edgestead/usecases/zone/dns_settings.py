@@ -177,11 +177,15 @@ def check_stored_set(reader: Reader, zone: ZoneRow) -> None:
 
 def _check_kept_here(zone: ZoneRow, fields: Mapping[str, Any]) -> None:
     """What a transfer says of a secondary zone, or what would serve something else in its place, is not set
-    here; off it may be said to be. Raises ZoneIsSecondary.
+    here; off it may be said to be, and its name servers the standard ones. Raises ZoneIsSecondary.
     """
-    wanted = {name for name, value in fields.items() if value is not False}
+    wanted = {name for name, value in fields.items() if value is not False and not _is_standard(value)}
     if zone.type == facts.SECONDARY and not wanted <= OF_SECONDARIES:
         raise ZoneIsSecondary(name=zone.name, what="these DNS settings are changed")
+
+
+def _is_standard(value: object) -> bool:
+    return isinstance(value, facts.Nameservers) and value.type == STANDARD
 
 
 def put_fields(edit: ZoneEdit, fields: Mapping[str, Any]) -> None:
