@@ -62,7 +62,7 @@ def put(call: Call, tx: Transaction, account_id: str, peer_id: str, body: PeerBo
     peer = _store(call, tx, account_id, peer_id, body)
     if users and not peer.ip:
         raise PeerInUse(zone=users[0], pointer="/ip")
-    if peer != msgspec.structs.replace(before, name=peer.name):
+    if users and peer != msgspec.structs.replace(before, name=peer.name):
         _ask_again(call, tx, users)
     return peer
 
