@@ -202,6 +202,15 @@ def test_a_token_is_switched_off_rolled_and_deleted_though_a_zone_that_it_names_
 
     assert [answer.codes for answer in done] == [[]] * len(done)
     assert [done[at].result["status"] for at in (0, 3)] == ["disabled"] * 2
+    plain = api.post(
+        "/user/tokens", test_tokens.body(token_policy("DNS Write", resources=ALL_ZONES)), auth=auth
+    )
+    begun = test_tokens.body(policies[0])
+    for answer in (
+        api.post("/user/tokens", begun, auth=auth),
+        api.put(f"/user/tokens/{plain.result['id']}", begun, auth=auth),
+    ):
+        assert (answer.status, answer.codes) == (403, [9109])
     for answer in (api.post(tokens, body), api.put(f"{tokens}/{other['id']}", body)):
         assert answer.json["errors"][0]["source"]["pointer"] == "/policies/0/resources"
 

@@ -6,7 +6,8 @@ Not   whether the caller may manage tokens at all: the pipeline decided that.
 
 Every pair of permission group and resource that the token allows must be allowed to the caller, by one policy
 that covers the resource as a whole. What the caller is denied inside of it must be denied to the token too.
-A zone that is gone is no resource: its id is never given again, and a token that names it has to end, too.
+A zone that is gone since a token named it is no resource: its id is never given again, and the token has to
+end, too.
 A token's bounds lie within the caller's own:
 
     bound               lies within
@@ -18,7 +19,7 @@ A token's bounds lie within the caller's own:
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from typing import NamedTuple
 
@@ -36,22 +37,21 @@ class Part(NamedTuple):
     of: str
 
 
-def check_held(caller: Identity, rules: Iterable[Rule], account_of: AccountOf) -> None:
-    """Raises GrantsMore."""
+def check_held(
+    caller: Identity, rules: Iterable[Rule], account_of: AccountOf, gone: Collection[str] = ()
+) -> None:
+    """Of the zones that are `gone` nothing has to be held. Raises GrantsMore."""
     if caller.full:
         return
     rules = tuple(rules)
     denied = set(_pairs(rules, allow=False))
-    allowed = [pair for pair in _pairs(rules, allow=True) if not _is_gone(pair[1], account_of)]
+    ended = {Part("account.zone", zone) for zone in gone}
+    allowed = [pair for pair in _pairs(rules, allow=True) if pair[1] not in ended]
     for level in caller.levels:
         held = _Held(level.rules, account_of)
         for group, part in allowed:
             if not held.whole(group, part, denied):
                 raise GrantsMore(group=group, resource=f"{part.kind} {part.of}")
-
-
-def _is_gone(part: Part, account_of: AccountOf) -> bool:
-    return part.kind == "account.zone" and account_of(part.of) is None
 
 
 def check_bounds(caller: Identity, token: Identity) -> None:

@@ -104,7 +104,7 @@ def create(
         modified_us=call.now_us,
         parent_id=identity.actor.token_id,
     )
-    _check_within(identity, row, account_of)
+    _check_within(identity, row, account_of, None)
     if len(lineage.rows_above(tx, row)) >= TOKEN_LINEAGE_MAX:
         raise LineageTooLong(limit=TOKEN_LINEAGE_MAX)
     tokens.insert(tx, row)
@@ -164,7 +164,7 @@ def update(
     changed = _changed(row, draft)._replace(modified_us=call.now_us)
     if body.status in ("active", "disabled"):  # `expired` is what a client has read: times say that
         changed = changed._replace(status=body.status)
-    _check_within(identity, changed, account_of)
+    _check_within(identity, changed, account_of, row)
     _check_above(tx, row, changed, account_of)
     _change(call, tx, platform, changed)
     return _view(changed, call.now_us, uses.last_us(token_id))
@@ -227,7 +227,8 @@ def _lift(
     lifted = successor._replace(parent_id=parent.parent_id)
     begins_us = max(successor.not_before_us or 0, call.now_us)
     is_free = (
-        _lies_within(identity_of(parent), successor, account_of) and (parent.not_before_us or 0) <= begins_us
+        _lies_within(identity_of(parent), successor, account_of, successor)
+        and (parent.not_before_us or 0) <= begins_us
     )
     if successor.status == "active" and not is_free:
         _change(call, tx, platform, lifted._replace(status="disabled", modified_us=call.now_us))
@@ -236,10 +237,10 @@ def _lift(
         identities.tell_token(tx, lifted)
 
 
-def _lies_within(bounds: Identity, row: TokenRow, account_of: AccountOf) -> bool:
+def _lies_within(bounds: Identity, row: TokenRow, account_of: AccountOf, before: TokenRow) -> bool:
     """Whether a token is no wider than these credentials, which work or would at their time."""
     try:
-        _check_within(bounds, row, account_of)
+        _check_within(bounds, row, account_of, before)
     except (GrantsMore, BoundsWider):
         return False
     return bounds.status == "active"
@@ -289,7 +290,7 @@ def _row_within(
     """
     row = _row(reader, owner, token_id)
     if identity.actor.token_id not in (row.id, *(one.id for one in lineage.rows_above(reader, row))):
-        _check_within(identity, row, account_of)
+        _check_within(identity, row, account_of, row)
     return row
 
 
@@ -299,18 +300,22 @@ def _check_above(reader: Reader, before: TokenRow, changed: TokenRow, account_of
 
     Raises WiderThanParent.
     """
-    if _lies_within(msgspec.structs.replace(identity_of(before), status="active"), changed, account_of):
+    bounds = msgspec.structs.replace(identity_of(before), status="active")
+    if _lies_within(bounds, changed, account_of, before):
         return
     for row in lineage.rows_above(reader, before):
         try:
-            _check_within(identity_of(row), changed, account_of)
+            _check_within(identity_of(row), changed, account_of, before)
         except (GrantsMore, BoundsWider):
             raise WiderThanParent(id=row.id) from None
 
 
-def _check_within(identity: Identity, row: TokenRow, account_of: AccountOf) -> None:
+def _check_within(identity: Identity, row: TokenRow, account_of: AccountOf, before: TokenRow | None) -> None:
+    """`before` is the token as it is stored: nobody has to hold zones that it names and that are gone."""
     token = identity_of(row)
-    check_held(identity, token.rules, account_of)
+    named = identity_of(before).rules if before is not None else ()
+    gone = {zone for rule in named for zone in rule.reach.zones if account_of(zone) is None}
+    check_held(identity, token.rules, account_of, gone)
     check_bounds(identity, token)
 
 
