@@ -151,6 +151,7 @@ def test_renewed_credentials_count_at_once_and_the_old_ones_no_longer(api):
     assert api.get(ZONES, auth={**EMAIL, "x-auth-key": "e" * 37}).status == 200
 
 
+@pytest.mark.inside("it changes the first token")
 def test_a_first_token_of_an_older_release_may_do_what_came_since(api):
     def of_an_older_release(tx):
         (first,) = tokens.tokens(tx)
@@ -167,6 +168,7 @@ def test_a_first_token_of_an_older_release_may_do_what_came_since(api):
     assert api.post("/accounts", {"name": "second"}).status == 200
 
 
+@pytest.mark.inside("it changes the first token")
 def test_a_first_token_that_its_owner_narrowed_stays_so(api):
     (first,) = api.get("/user/tokens").result
     narrow = {"name": first["name"], "policies": [{**first["policies"][0]}]}
